@@ -83,6 +83,7 @@ func (m *members) configOf(record muster.Member, model string, noImages bool) te
 func (m *members) new(record muster.Member) (*teammate.Member, error) {
 	team, stored := &m.site.config, record
 	l, role := team.Limits, team.role(record.Role)
+	l.MaxTokens, l.IdleTimeout = cmp.Or(role.MaxTokens, l.MaxTokens), max(l.IdleTimeout, 0)
 	m.models.noteRole(record.Name, role)
 	record.Model = team.modelOf(record)
 	noImages := team.NoImages != nil && team.NoImages(team.nameOf(record.Model))
@@ -91,10 +92,7 @@ func (m *members) new(record muster.Member) (*teammate.Member, error) {
 		c.Window, c.ReplyTokens = team.Window(team.nameOf(record.Model))
 	}
 	c.OwnModel = record.Model != "" && record.Model != team.ModelName
-	c.Limits = teammate.Limits{Turns: l.Turns, IdleTimeout: max(l.IdleTimeout, 0),
-		MaxTokens:   cmp.Or(role.MaxTokens, l.MaxTokens),
-		BashTimeout: l.BashTimeout, BackgroundTimeout: l.BackgroundTimeout, SubagentTurns: l.SubagentTurns,
-		TodoLimit: l.TodoLimit, TodoReminder: l.TodoReminder, KeptResults: l.KeptResults}
+	c.Limits = l
 	c.Model = func(now func() (muster.TaskID, int), onWait func(time.Time, error)) (llm.Model, error) {
 		return m.models.of(record, role, now, onWait)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/config"
 	"muster/internal/landing"
 	"muster/internal/mailbox"
 	"muster/internal/requests"
@@ -203,18 +204,8 @@ func touchedFiles(call llm.Call) (reads, writes []string) {
 	return nil, nil
 }
 
-// Limits are the settings of a member's life.
-type Limits struct {
-	Turns             int           // in a phase; 0: 200, and fewer in a standstill
-	IdleTimeout       time.Duration // 60 s; 0: never
-	MaxTokens         int           // in a reply; 0 is the adapter's default
-	BashTimeout       time.Duration // 120 s
-	BackgroundTimeout time.Duration // 300 s
-	SubagentTurns     int           // 30; of a reviewer too
-	TodoLimit         int           // items of the member's own list; 0: 20
-	TodoReminder      int           // rounds without a call of todo until a reminder; 0: 10, below zero: none
-	KeptResults       int           // 3: results that stay whole when older ones are cleared
-}
+// Limits are the settings of a member's life. IdleTimeout of zero means never.
+type Limits = config.Limits
 
 // Subagent is the model of a kind of subagents, and what is known of it, as Config has it of the member's.
 type Subagent struct {
