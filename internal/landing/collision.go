@@ -31,13 +31,15 @@ func (c landedChange) String() string {
 	return fmt.Sprintf("task %s %q by %s (%.7s)", c.task, c.subject, c.owner, c.commit)
 }
 
-// The limits on what a returned task's owner reads of the changes that have landed.
+// The limits on what is told of the changes that have landed.
 const (
 	maxChanges   = 8       // changes that are described; of others the count is told
 	maxLanded    = 100     // changes that are looked at
 	maxDiffs     = 6 << 10 // bytes of their differences altogether
 	maxDiff      = 3 << 10 // bytes of one
 	maxToldWords = 400     // bytes of a summary
+	maxSides     = 3       // landed commits of which both sides are described; of others the ids are told
+	maxSideText  = 2 << 10 // bytes of a description, or of a summary
 	// A larger file is not compared: its difference is of no use, and git would hold all of it in memory.
 	maxDiffFile = "256k"
 )
@@ -174,12 +176,6 @@ func (x explainer) diffOf(ctx context.Context, commit string, files []string) (s
 	}
 	return text.Clean(strings.ToValidUTF8(out, "?")), nil
 }
-
-// The limits on what bothSides says.
-const (
-	maxSides    = 3       // landed commits that are described; of others the ids are told
-	maxSideText = 2 << 10 // bytes of a description, or of a summary
-)
 
 // bothSides says what a task that is given up and the landed work that it met were for, and what each has changed: the
 // lead and the user decide by that what becomes of it. It is "" for a task that has met nothing or that is not given up

@@ -39,7 +39,7 @@ func EndDrainer(ctx context.Context, l *Lander, why error) {
 
 // AwaitDrainer waits until no landing or check of the Lander is under way.
 func AwaitDrainer(ctx context.Context, l *Lander) error {
-	unlock, err := l.queue.checks.lock(ctx)
+	unlock, err := l.checks.lock(ctx)
 	if err == nil {
 		unlock()
 	}

@@ -71,6 +71,7 @@ type Lander struct {
 	records *records
 	guard   *guard
 	queue   *queue
+	checks  *checker
 	tasks   sync.Map // by task, a chan struct{}: one call for a task at a time in this process
 }
 
@@ -93,9 +94,9 @@ func New(
 		Setups: o.Setups, SetupFiles: o.SetupFiles, Ports: o.Ports, PortCount: o.PortCount, OnTest: o.OnTest})
 	r := &records{board: b, journal: j, options: &o}
 	g := &guard{repo: repo, lanes: lanes, board: b, records: r, options: &o}
-	q := &queue{repo: repo, board: b, journal: j, target: g, records: r, options: &o,
-		checks: &checker{repo: repo, records: r, target: g, runner: runner, options: &o, slot: make(chan struct{}, 1)}}
-	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, options: &o, records: r, guard: g, queue: q}
+	c := &checker{repo: repo, records: r, target: g, runner: runner, options: &o, slot: make(chan struct{}, 1)}
+	return &Lander{repo: repo, lanes: lanes, board: b, journal: j, options: &o, records: r, guard: g, checks: c,
+		queue: &queue{repo: repo, board: b, journal: j, target: g, records: r, checks: c, options: &o}}
 }
 
 // Target returns the commit from which new work starts: the target's, after one that was displaced was put back. The
@@ -131,15 +132,15 @@ func (l *Lander) AtRest(ctx context.Context) error { return l.guard.atRest(ctx) 
 // CheckBase runs the check on the target's tip and records whether it fails there: a landing may leave a red target
 // red, but may never make a green one red. It queues with the landings of this process. Without a check it does
 // nothing.
-func (l *Lander) CheckBase(ctx context.Context) (CheckResult, error) { return l.queue.checks.base(ctx) }
+func (l *Lander) CheckBase(ctx context.Context) (CheckResult, error) { return l.checks.base(ctx) }
 
 // CheckMoved runs the check on the target as it is, unless the check has said something of that already. isRun reports
 // whether it ran. It is for the end of a run: the user may have moved the target to where no landing has checked it.
 func (l *Lander) CheckMoved(ctx context.Context) (res CheckResult, isRun bool, err error) {
-	return l.queue.checks.moved(ctx)
+	return l.checks.moved(ctx)
 }
 
 // TryCheck runs the set-up and the check on a commit as a landing does. It records nothing and moves nothing.
 func (l *Lander) TryCheck(ctx context.Context, commit string) (CheckResult, error) {
-	return l.queue.checks.try(ctx, commit)
+	return l.checks.try(ctx, commit)
 }

@@ -70,11 +70,12 @@ func (s *stack) restack(ctx context.Context) error {
 func (s *stack) endOver(ctx context.Context, landing []entry) (isOver bool, err error) {
 	for _, e := range landing {
 		t, err := s.queue.board.Get(ctx, e.job.task.ID)
-		if errors.Is(err, muster.ErrNotFound) || err == nil && (t.Fence != e.job.claim || t.Status != muster.Landing) {
+		if err != nil && !errors.Is(err, muster.ErrNotFound) {
+			return false, err
+		}
+		if err != nil || t.Fence != e.job.claim || t.Status != muster.Landing {
 			s.decide(e.job, decision{do: doEndClaim, task: t})
 			isOver = true
-		} else if err != nil {
-			return false, err
 		}
 	}
 	if isOver {

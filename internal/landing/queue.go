@@ -209,19 +209,22 @@ func (q *queue) isOver() bool {
 }
 
 func (q *queue) drain(ctx context.Context) {
-	for isDrained := false; !isDrained; {
+	for {
 		err := q.landAll(ctx)
-		if err != nil && ctx.Err() != nil {
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
 			// All who waited have left. Whoever has come since knows nothing of that.
 			q.startAgain(ctx)
 			return
 		}
-		if err != nil {
-			for _, j := range q.take() {
-				q.answer(j, decision{do: doFail, err: err})
-			}
+		for _, j := range q.take() {
+			q.answer(j, decision{do: doFail, err: err})
 		}
-		isDrained = err == nil || q.isOver()
+		if q.isOver() {
+			return
+		}
 	}
 }
 

@@ -96,28 +96,22 @@ func (l *landing) review(ctx context.Context, checked muster.Landed) error {
 		return emitErr
 	}
 	switch {
-	case err != nil:
-		return l.returnUnreviewed(ctx, role, err)
-	case v.Approved:
+	case err == nil && v.Approved:
 		return errMoved
+	case err == nil:
+		return l.comeBack(ctx, rejected(ctx, role, v, line))
+	case l.options.TellLead != nil:
+		// The return counts, so that the task is set aside in the end, and the lead is told at once.
+		note := fmt.Sprintf("Task #%d could not land: the %s has given no verdict on it: %v. "+
+			"Work without a review does not land. Its owner can try again (complete_task).", l.task.ID, role, err)
+		if tellErr := l.options.TellLead(ctx, note); tellErr != nil {
+			return tellErr
+		}
 	}
-	return l.comeBack(ctx, rejected(ctx, role, v, line))
+	return l.comeBack(ctx, unreviewed(role, err))
 }
 
 var errNobody = errors.New("this process has no agent for it")
-
-// returnUnreviewed returns a task of which the reviewer has said nothing. It counts, so that the task is set aside in
-// the end, with its work in its lane, and the lead is told at once.
-func (l *landing) returnUnreviewed(ctx context.Context, role string, why error) error {
-	if tell := l.options.TellLead; tell != nil {
-		note := fmt.Sprintf("Task #%d could not land: the %s has given no verdict on it: %v. "+
-			"Work without a review does not land. Its owner can try again (complete_task).", l.task.ID, role, why)
-		if err := tell(ctx, note); err != nil {
-			return err
-		}
-	}
-	return l.comeBack(ctx, unreviewed(role, why))
-}
 
 func (l *landing) emit(ctx context.Context, kind string, fields map[string]any) error {
 	return l.journal.Emit(ctx, muster.Event{Kind: kind, Member: l.task.Owner, Task: l.task.ID, Fields: fields})

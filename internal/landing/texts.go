@@ -92,7 +92,9 @@ func red(branch string, res CheckResult, met collision, isMerged bool) comeback 
 	fmt.Fprintf(&b, "Mend it in your lane, run the check there, then call complete_task again. Its log: %s\n", res.Log)
 	b.WriteString(met.text)
 	b.WriteString(res.Output)
-	return comeback{"check", b.String(), board.Details{Text: lastLines(res.Output, 20), Failed: res.Failed,
+	last := strings.Split(res.Output, "\n")
+	last = last[max(0, len(last)-20):]
+	return comeback{"check", b.String(), board.Details{Text: strings.Join(last, "\n"), Failed: res.Failed,
 		Log: res.Log, Seconds: res.Seconds, With: met.with, Met: met.met}}
 }
 
@@ -104,11 +106,6 @@ func fileList(files []string) string {
 		return fmt.Sprintf("%s and %d more files", strings.Join(files[:maxFiles], ", "), more)
 	}
 	return strings.Join(files, ", ")
-}
-
-func lastLines(text string, n int) string {
-	lines := strings.Split(text, "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
 func secretsHeld(branch string, held []secrets.Finding, landsHistory bool) comeback {
