@@ -75,8 +75,8 @@ func unknownModel(s config.Settings, environ []string) string {
 	return "nothing is known of the model " + config.Stored(s.Model) + ": " + limit + ", and " + think
 }
 
-// openTeam returns the team that a job is about. It is the only place that maps settings to the configuration of
-// package team.
+// openTeam returns the team that a job is about. It is the only place that makes the configuration of package team from
+// settings.
 func (a *App) openTeam(j Job) (*team.Team, error) {
 	s := j.Settings
 	// A model that cannot be had is reported before anything is written.
