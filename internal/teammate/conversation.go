@@ -126,8 +126,7 @@ func (v *conversation) remind(ctx context.Context, format string, args ...any) e
 	return v.say(ctx, nil, prompt.Reminder(format, args...))
 }
 
-// enter writes texts as one message, without the empty ones. write is User of the transcript, or Fresh for a new
-// conversation.
+// enter writes texts as one message, without the empty ones, in a new conversation if afresh.
 func (v *conversation) enter(ctx context.Context, afresh bool, marks []muster.MessageID, texts []string) error {
 	var parts []llm.Part
 	for _, t := range texts {
@@ -157,7 +156,8 @@ func (v *conversation) wake(ctx context.Context) error {
 	return nil
 }
 
-// openingMark is noted with the opening words: the goal of this run to the lead, or the prompt of this spawn.
+// openingMark is noted with the opening words: the goal of this run to the lead, or the prompt of this spawn. The
+// prompt alone would not do: a member may be spawned again with the same words.
 func (v *conversation) openingMark(ctx context.Context) (muster.MessageID, error) {
 	if v.isLead() {
 		run, err := v.run(ctx)
@@ -207,7 +207,8 @@ func (v *conversation) announceJobs(ctx context.Context) (bool, error) {
 
 const maxDelivery = 64 << 10 // how many bytes of mail enter at one boundary
 
-// deliver moves pending mail into the conversation, the transcript first, and reports whether some was new.
+// deliver moves pending mail into the conversation and reports whether some was new. The transcript comes first, then
+// the inbox: after a crash in between the transcript says that it was delivered.
 func (v *conversation) deliver(ctx context.Context) (bool, error) {
 	msgs, end, waiting, err := v.post.Peek(ctx, v.record.Name, v.inbox, maxDelivery)
 	if err != nil || len(msgs) == 0 {

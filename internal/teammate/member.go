@@ -111,7 +111,8 @@ func assemble(c Config) (*Member, error) {
 	}
 
 	// The toolbox.
-	userHooks := &userHooks{c.Hooks, c.Team, name, c.Record.Role, c.ModelName, c.Home, c.Environ, claims}
+	userHooks := &userHooks{runner: c.Hooks, team: c.Team, member: name, role: c.Record.Role, model: c.ModelName,
+		home: c.Home, environ: c.Environ, tasks: claims}
 	occupant := worktree.Occupant{Member: name, Host: c.Record.Host}
 	claims.lanes = laneKeeper{occupant, c.Lanes, c.Board, c.Lander, c.Roster, diary}
 	claims.plans, claims.hooks = &plans{claims: claims, requests: c.Requests}, userHooks
@@ -123,8 +124,9 @@ func assemble(c Config) (*Member, error) {
 		Root: string(c.Home), MayRun: role.MayRun}}
 	permits := &permits{claims: claims, settings: c.Permissions, always: c.Granted, extra: c.Extra,
 		requests: c.Requests, secrets: c.Secrets, since: muster.UnixTime(time.Now())}
-	about := &surroundings{c.Home, scratchPath, name == muster.Lead, c.Run, c.Lander, c.GitState, c.CommandLimits,
-		c.Permissions.Line(), c.Skills, c.Roles, c.Memory, c.Secrets, claims, diary}
+	about := &surroundings{home: c.Home, scratch: scratchPath, isLead: name == muster.Lead, run: c.Run,
+		lander: c.Lander, gitState: c.GitState, commandLimits: c.CommandLimits, permissions: c.Permissions.Line(),
+		skills: c.Skills, roles: c.Roles, memory: c.Memory, secrets: c.Secrets, tasks: claims, diary: diary}
 	toolbox := &toolbox{record: c.Record, team: c.Team, role: role, roles: c.Roles, secrets: c.Secrets, models: models,
 		subagentTurns: c.SubagentTurns, files: files, todo: todo, skills: c.Skills, extra: c.Extra,
 		serverTools: c.ServerTools, memory: &memories{claims, c.Memory, c.Store.Log(), c.Secrets},
