@@ -67,7 +67,6 @@ type Cleaning struct {
 	Remove   bool          // false: only list
 }
 
-// clean is Clean.
 func (o operations) clean(ctx context.Context, c Cleaning) (all []Cleanable, err error) {
 	w := o.workspace
 	if err := w.PrepareChange(ctx); err != nil {
@@ -278,7 +277,6 @@ func (x *cleaner) hasContent(ctx context.Context, head, commit string) (bool, er
 	return tree == headTree && !x.isEmpty(ctx, commit), err
 }
 
-// isEmpty reports whether a commit has the tree of its parent.
 func (x *cleaner) isEmpty(ctx context.Context, commit string) bool {
 	tree, err1 := x.repo.Tree(ctx, commit)
 	parent, err2 := x.repo.Tree(ctx, commit+"^1")
@@ -343,7 +341,6 @@ func (x *cleaner) setups(cache string) {
 	}
 }
 
-// date returns when a commit was made, 0 where git cannot tell.
 func (x *cleaner) date(ctx context.Context, commit string) float64 {
 	out, _ := x.repo.Run(ctx, x.repo.CommonDir(), "rev-list", "--max-count=1", "--no-commit-header", "--format=%ct",
 		commit)

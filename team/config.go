@@ -129,7 +129,6 @@ type (
 	Budgets = config.Budgets
 )
 
-// secretValues returns what is secret in the configuration and in the environment.
 func (c Config) secretValues() []string {
 	return slices.Concat(c.Secrets, redact.FromEnviron(c.wholeEnviron()))
 }

@@ -41,7 +41,6 @@ func (c *Conversation) Close() {
 	c.setOpen(false)
 }
 
-// setOpen opens or closes the conversation. The caller holds c.mu.
 func (c *Conversation) setOpen(open bool) {
 	isOpen := true
 	select {

@@ -107,8 +107,6 @@ func (s *subscribers) add() *subscriber {
 	return sub
 }
 
-func (s *subscribers) remove(sub *subscriber) { s.all.Delete(sub) }
-
 // publish gives the event to every subscriber. It never blocks, because a member's turn calls it.
 func (s *subscribers) publish(e Event) {
 	for sub := range s.all.Range {
@@ -123,7 +121,7 @@ const wordsInterval = 50 * time.Millisecond
 // It is a subscriber like any other: the members never wait for it, and where it is too slow, words are missing.
 func (s *subscribers) share(ctx context.Context, dir string) {
 	sub := s.add()
-	defer s.remove(sub)
+	defer s.all.Delete(sub)
 	w := live.NewWriter(dir)
 	defer func() { _ = w.Close() }() // a file that stays is removed later
 	for {

@@ -3,7 +3,6 @@ package team
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"muster"
@@ -60,7 +59,6 @@ func (r *teamRun) forward(ctx context.Context, sum *Summary) {
 	sum.Forward.Why = strings.TrimSpace(text.OneLine(sum.Forward.Why))
 }
 
-// confirmTargets notes that the user has named the branches that the run's record is going to name.
 func (r *teamRun) confirmTargets(ctx context.Context) error {
 	err := workspace.ConfirmTarget(ctx, r.site.workspace, r.site.config.Name, r.site.branch, r.site.config.Land)
 	if err == nil && r.site.into != "" {
@@ -69,15 +67,6 @@ func (r *teamRun) confirmTargets(ctx context.Context) error {
 	return err
 }
 
-func (r *teamRun) forwardNote() string {
-	if r.site.into == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s is checked out: work lands on %s, and %s is moved forward to it at the end", r.site.into,
-		r.site.branch, r.site.into)
-}
-
-// checkTarget refuses a branch that the user has named and on which work cannot land. It writes nothing.
 func (r *teamRun) checkTarget(ctx context.Context) error {
 	repo, isGit := r.site.repository.(gitRepository)
 	if r.site.config.Land == "" || !isGit {

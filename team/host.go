@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"muster"
 	"muster/internal/collision"
@@ -16,6 +17,7 @@ import (
 	"muster/internal/teammate"
 	"muster/internal/workspace"
 	"muster/internal/worktree"
+	"muster/llm"
 )
 
 // host is this process as one that runs members: what it starts them with, and its record among the hosts of the team.
@@ -62,7 +64,6 @@ func (h *host) confinesChecks() bool {
 	return h.members.confinedBy != nil && !h.site.config.Sandbox.OpenChecks
 }
 
-// rights says in a line what the commands of members may do.
 func (h *host) rights() string { return h.site.config.Sandbox.rightsBy(h.members.confinedBy) }
 
 // serve makes this process one of the team's, calls prepare, and then work with a supervisor. Only prepare may run
@@ -186,4 +187,35 @@ func (h *host) cancelIfRepoMoves(ctx context.Context) (context.Context, func()) 
 		}
 	})
 	return ctx, func() { stop(nil); looking.Wait() }
+}
+
+// mcpPatience is how long the beginning of a run waits for servers of which nothing is remembered.
+const mcpPatience = 10 * time.Second
+
+func (h *host) withMCP(ctx context.Context, launcher proc.Launcher, work func() error) error {
+	at := h.site
+	servers := at.config.mcpServers()
+	if len(servers) == 0 {
+		return work()
+	}
+	// Not the launcher of members' commands: what goes through that is changed on its way, to hide secrets.
+	pool := mcp.New(ctx, mcp.Options{Launcher: launcher, Env: at.environ, Dir: at.repository.Root(),
+		Cache: at.config.MCPCache, Secrets: at.secrets, Log: at.log,
+		Tell: func(line string) { at.note(ctx, "", line) }}, servers)
+	defer pool.Close()
+	pool.Prepare(ctx, mcpPatience, h.isNew)
+	h.members.mcp = pool
+	h.shared.mcp.Store(pool)
+	defer h.shared.mcp.Store(nil)
+	return work()
+}
+
+// serverTools returns what offers the tools of MCP servers to a member; p may be nil.
+func serverTools(p *mcp.Pool, noImages bool) func(allows func(tool string, writes bool) bool) []llm.Tool {
+	if p == nil {
+		return nil
+	}
+	return func(allows func(tool string, writes bool) bool) []llm.Tool {
+		return foreignTools(p.Tools(noImages, allows))
+	}
 }

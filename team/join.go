@@ -44,7 +44,6 @@ func (r *teamRun) addWorkers(ctx context.Context, w *Workers, host muster.HostID
 	return nil
 }
 
-// checkUnderWay refuses to join a run that is not under way.
 func checkUnderWay(run muster.Run) error {
 	if run.StartedAt != 0 && run.EndedAt == 0 {
 		return nil

@@ -19,21 +19,23 @@ func (t *Team) Mail() Mail { return Mail{t} }
 // Send sends the user's text to one member, or to the lead. A member that has shut down reads it when it is started
 // again. The error is NotFound when nobody has the name.
 func (s Mail) Send(ctx context.Context, to muster.Name, text string) (muster.Message, error) {
+	return s.send(ctx, muster.MailMessage, to, text)
+}
+
+func (s Mail) send(
+	ctx context.Context, kind muster.MessageType, to muster.Name, text string,
+) (m muster.Message, err error) {
 	w, err := s.t.prepareChange(ctx)
 	if err != nil {
-		return muster.Message{}, err
+		return m, err
 	}
-	return w.Mail(ctx).Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.User, To: to, Content: text})
+	return w.Mail(ctx).Send(ctx, muster.Message{Type: kind, From: muster.User, To: to, Content: text})
 }
 
 // Compact has the lead's conversation compressed: at once where it rests, otherwise between two of its steps. The
 // summary keeps focus above all; it may be empty. The request is a record, so that it reaches a lead in any process.
 func (s Mail) Compact(ctx context.Context, focus string) error {
-	w, err := s.t.prepareChange(ctx)
-	if err == nil {
-		_, err = w.Mail(ctx).Send(ctx, muster.Message{Type: muster.MailCompact, From: muster.User, To: muster.Lead,
-			Content: focus})
-	}
+	_, err := s.send(ctx, muster.MailCompact, muster.Lead, focus)
 	return err
 }
 
@@ -41,11 +43,7 @@ func (s Mail) Compact(ctx context.Context, focus string) error {
 // knows the goal, the team and the board, and nothing that was said. The former conversation stays in its transcript.
 // Like that of Compact the request is a record.
 func (s Mail) Clear(ctx context.Context) error {
-	w, err := s.t.prepareChange(ctx)
-	if err == nil {
-		_, err = w.Mail(ctx).Send(ctx, muster.Message{Type: muster.MailClear, From: muster.User, To: muster.Lead,
-			Content: "begin a new conversation"})
-	}
+	_, err := s.send(ctx, muster.MailClear, muster.Lead, "begin a new conversation")
 	return err
 }
 

@@ -59,9 +59,9 @@ func newMembers(ctx context.Context, at *site, models *models, wake chan struct{
 
 // configOf returns what package teammate makes a member of, by its record and the name of its model. It is the only
 // function that knows of what that is put together.
-func (m *members) configOf(record muster.Member, model string, noImages bool) teammate.Config {
+func (m *members) configOf(record muster.Member, model string, noImages bool) *teammate.Config {
 	s, w := m.site, m.site.workspace
-	c := teammate.Config{Record: record, ModelName: model, NoImages: noImages, Extra: foreignTools(s.config.Tools),
+	c := &teammate.Config{Record: record, ModelName: model, NoImages: noImages, Extra: foreignTools(s.config.Tools),
 		ServerTools: serverTools(m.mcp, noImages), Services: teammate.Services{Overview: m.overview(),
 			Team: s.config.Name, Home: w.Paths(), Journal: s.journal, Lanes: s.lanes, Lander: s.lander,
 			Launcher: m.launcher,
@@ -79,7 +79,6 @@ func (m *members) configOf(record muster.Member, model string, noImages bool) te
 	return c
 }
 
-// new makes a member of its record.
 func (m *members) new(record muster.Member) (*teammate.Member, error) {
 	team, stored := &m.site.config, record
 	l, role := team.Limits, team.role(record.Role)
@@ -106,9 +105,9 @@ func (m *members) new(record muster.Member) (*teammate.Member, error) {
 			p.Text = m.site.secrets.String(p.Text)
 			e = p
 		}
-		m.site.publish(record.Name, TurnEvent{Member: record.Name, Event: e})
+		m.site.publish(TurnEvent{Member: record.Name, Event: e}, record.Name, e)
 	}
-	return teammate.New(c)
+	return teammate.New(*c)
 }
 
 // overview returns what tells how the team stands.
@@ -126,8 +125,7 @@ func (m *members) progress(ctx context.Context) (teammate.TeamProgress, error) {
 
 // leadEnd returns how a run ended whose lead has shut down.
 func (m *members) leadEnd(ctx context.Context) (teammate.End, error) {
-	c := m.configOf(muster.Member{}, "", false)
-	return c.LeadEnd(ctx)
+	return m.configOf(muster.Member{}, "", false).LeadEnd(ctx)
 }
 
 // remembered returns what returns what is remembered of the repository, and what the user has all teams know. Members

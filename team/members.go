@@ -142,7 +142,6 @@ func (s Members) Stop(ctx context.Context, force bool, names ...muster.Name) ([]
 	return ends, errors.Join(errs...)
 }
 
-// stop stops one member, whether a process runs it or not.
 func stop(ctx context.Context, w *workspace.Workspace, m muster.Member, force bool) (StopResult, error) {
 	end := StopResult{Name: m.Name}
 	if alive, err := w.Roster(ctx).Alive(ctx, m.Host); err != nil {
@@ -204,7 +203,6 @@ func awaitEnd(ctx context.Context, w *workspace.Workspace, end StopResult) (Stop
 	}
 }
 
-// endDead ends a member that no process runs: its record says so, and its tasks go back to the board.
 func endDead(ctx context.Context, w *workspace.Workspace, m muster.Member) (StopResult, error) {
 	end := StopResult{Name: m.Name, Why: "its process had ended"}
 	// The host is compared in the update itself: a process that takes the member over meanwhile keeps it, and is told

@@ -57,7 +57,6 @@ func (m *models) of(
 	return foreignModel{m.site.secrets.Model(retry.Fallback(&m.providers.outages, tell, all...))}, nil
 }
 
-// subagent returns the model of a kind of subagents of a member, or none where it is the member's.
 func (m *models) subagent(
 	record muster.Member, kind string, now func() (muster.TaskID, int), onWait func(time.Time, error),
 ) (x teammate.Subagent, err error) {
@@ -81,7 +80,6 @@ func (m *models) open(role Role, name string) (llm.Model, error) {
 	return open(m.site.config.nameOf(name))
 }
 
-// noteRole says what there is to say about a role, once.
 func (m *models) noteRole(member muster.Name, role Role) {
 	if role.Note == "" {
 		return
@@ -259,7 +257,6 @@ func (t foreignTool) Run(ctx context.Context, c llm.Call, progress func(string))
 	return callForeign(ctx, progress, func(tell func(string)) (llm.Result, error) { return t.Tool.Run(ctx, c, tell) })
 }
 
-// foreignTools wraps each of an embedder's tools.
 func foreignTools(tools []llm.Tool) []llm.Tool {
 	wrapped := make([]llm.Tool, len(tools))
 	for i, t := range tools {

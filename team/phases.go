@@ -249,7 +249,6 @@ func (w *phaseWatch) close(ctx context.Context) {
 	}
 }
 
-// release closes the directory.
 func (w *phaseWatch) release() {
 	if w.state != nil {
 		_ = w.state.Close() // it was only read

@@ -71,7 +71,6 @@ func (s Target) PullRequest(ctx context.Context, base, spent string) (pr PullReq
 		Base: base}, err
 }
 
-// titleOf returns the title of a pull request: the first line of the goal.
 func titleOf(run muster.Run) string {
 	title, _, _ := strings.Cut(strings.TrimSpace(run.Goal), "\n")
 	return text.CutColumns(text.OneLine(title), 72)

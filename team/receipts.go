@@ -34,7 +34,6 @@ type Receipt struct {
 // CheckReceipt is what a check has said of a tree.
 type CheckReceipt = check.Receipt
 
-// receipts is ReceiptsOf.
 func (o operations) receipts(ctx context.Context) ([]Receipt, error) {
 	w := o.workspace
 	run, err := o.lastRun(ctx, "nothing has landed")

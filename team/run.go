@@ -96,8 +96,9 @@ func (r *teamRun) begin(
 		if note != "" {
 			r.site.note(ctx, "", note)
 		}
-		if text := r.forwardNote(); text != "" {
-			r.site.note(ctx, "", text)
+		if into := r.site.into; into != "" {
+			r.site.note(ctx, "", fmt.Sprintf("%s is checked out: work lands on %s, and %[1]s is moved forward to it "+
+				"at the end", into, r.site.branch))
 		}
 		for _, n := range notes {
 			r.site.note(ctx, "", n)
@@ -110,15 +111,12 @@ func (r *teamRun) begin(
 // onBegin calls Config.OnBegin beside the caller, and returns what waits for its end. The records of the run are
 // written after that.
 func (r *teamRun) onBegin(ctx context.Context) (wait func()) {
-	if r.site.config.OnBegin == nil {
+	begin := r.site.config.OnBegin
+	if begin == nil {
 		return func() {}
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r.site.config.OnBegin(ctx)
-	}()
-	return func() { <-done }
+	done := inBackground(func() (any, error) { begin(ctx); return nil, nil })
+	return func() { _, _ = done() }
 }
 
 // resume goes on with the stopped run. Its own name, target and cap stand. more is what the user wants besides.

@@ -83,7 +83,6 @@ func (s *supervisor) add(name muster.Name, l *runningMember) bool {
 	return true
 }
 
-// remove says that nothing of the member runs here any more.
 func (s *supervisor) remove(name muster.Name, l *runningMember) {
 	s.mu.Lock()
 	delete(s.running, name)
@@ -157,7 +156,6 @@ func (s *supervisor) all() map[muster.Name]*runningMember {
 	return maps.Clone(s.running)
 }
 
-// get returns a member that lives here, or nil.
 func (s *supervisor) get(name muster.Name) *runningMember {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +183,6 @@ func (s *supervisor) live(ctx context.Context, record muster.Member) (m *teammat
 	return m, end, err
 }
 
-// hosts reports whether a member is this process's by its record.
 func (s *supervisor) hosts(ctx context.Context, name muster.Name) bool {
 	m, err := s.site.roster.Get(ctx, name)
 	return err == nil && m.Host == s.id && m.Status != muster.Shutdown

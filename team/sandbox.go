@@ -139,7 +139,6 @@ func (s *site) confine(
 	return members, s.config.Sandbox.newChecks(l, place, network, setup), err
 }
 
-// newChecks returns the launcher of checks.
 func (s Sandbox) newChecks(l proc.Launcher, p confined.Place, network, setup *confined.Network) proc.Launcher {
 	checks := confined.NewChecks(l, p, network, setup)
 	if s.OpenChecks {
@@ -179,7 +178,6 @@ func (h *gitHelper) set(now git.Helper) {
 	h.now, h.isSet = now, now != nil
 }
 
-// close ends what the helper has started.
 func (h *gitHelper) close() error {
 	h.Lock()
 	defer h.Unlock()
@@ -222,7 +220,6 @@ func (s *site) openHelper(ctx context.Context) (git.Helper, error) {
 	return h.now, nil
 }
 
-// placeOf returns what confined programs of a team may touch.
 func (c *Config) placeOf(m sandbox.Method, repo *git.Repo, lanes *worktree.Lanes, state paths.Dir) confined.Place {
 	return confined.Place{Method: m, Repo: repo, Lanes: lanes, State: state, Home: c.Home, UserDir: c.UserDir,
 		CacheDir: c.CacheDir, Environ: c.wholeEnviron(), Read: c.Sandbox.Read, Write: c.Sandbox.Write}

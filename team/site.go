@@ -125,7 +125,8 @@ func (s *site) landingOptions() landing.Options {
 	o.Jobs, o.Sign, o.Review = cmp.Or(c.Jobs, landing.DefaultJobs()), c.Sign, c.Review
 	o.MergeCommits, o.LandSecrets = c.MergeCommits, c.LandSecrets
 	o.OnTest = func(id muster.TaskID, test string) {
-		s.publish(muster.System, CheckEvent{Task: id, Test: s.secrets.String(test)})
+		e := CheckEvent{Task: id, Test: s.secrets.String(test)}
+		s.publish(e, muster.System, e)
 	}
 	return o
 }
@@ -188,23 +189,15 @@ func (s *site) emit(ctx context.Context, kind string, member muster.Name, fields
 	e := muster.Event{Kind: kind, Member: member, Fields: fields, At: muster.UnixTime(time.Now())}
 	// An event tells what has been done already, so it is written also when ctx has ended.
 	if s.journal.Emit(context.WithoutCancel(ctx), e) != nil {
-		s.publish(member, StateEvent{journal.Entry{Event: e}})
+		s.publish(StateEvent{journal.Entry{Event: e}}, member, e)
 	}
 }
 
-// publish gives what happens while it happens to the listeners of this process, and to Config.Emit.
-func (s *site) publish(member muster.Name, e Event) {
+// publish gives what happens while it happens to the listeners of this process, and as v to Config.Emit.
+func (s *site) publish(e Event, member muster.Name, v any) {
 	s.listeners.publish(e)
-	if s.config.Emit == nil {
-		return
-	}
-	switch e := e.(type) {
-	case TurnEvent:
-		s.config.Emit(member, e.Event)
-	case StateEvent:
-		s.config.Emit(member, e.Entry.Event)
-	default:
-		s.config.Emit(member, e)
+	if s.config.Emit != nil {
+		s.config.Emit(member, v)
 	}
 }
 
@@ -223,7 +216,6 @@ func (s *site) settle(ctx context.Context) error {
 	return nil
 }
 
-// propose returns what the repository seems to need, by its files at HEAD.
 func propose(ctx context.Context, w *workspace.Workspace) (detect.Proposal, error) {
 	repo, err := w.Repo(ctx)
 	if err != nil {

@@ -37,7 +37,6 @@ func (s *spending) open(ctx context.Context, host muster.HostID) error {
 	return s.meter.CutOff(ctx, s.site.roster.Alive)
 }
 
-// warn tells the user and the lead that most of a budget is spent.
 func (s *spending) warn(ctx context.Context, e *spend.Exceeded) {
 	text := e.Warning()
 	s.tell(ctx, journal.BudgetWarned, e, text)

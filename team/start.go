@@ -243,7 +243,6 @@ func (t *Team) openRun(ctx context.Context, last muster.Run) (*teamRun, error) {
 	return newTeamRun(ctx, s, &t.hosting, last)
 }
 
-// checkModel refuses a run of a team that cannot ask a model.
 func (t *Team) checkModel() error {
 	if t.site.config.Model == nil {
 		return muster.Errorf(muster.Invalid, "a run needs a model").

@@ -57,7 +57,7 @@ func (t *Team) Subscribe(ctx context.Context) <-chan Event {
 	go func() {
 		sending.Wait()
 		<-ctx.Done()
-		t.listeners.remove(sub)
+		t.listeners.all.Delete(sub)
 		close(out)
 	}()
 	return out

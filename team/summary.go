@@ -205,7 +205,6 @@ func (r *teamRun) verifyTarget(ctx context.Context, sum *Summary) {
 	}
 }
 
-// recoveryCommand is what to type so that the target has the commits again.
 func (r *teamRun) recoveryCommand(ctx context.Context, heads []string) string {
 	if at, err := r.site.repository.Resolve(ctx, r.site.target()); err == nil && at != "" {
 		return fmt.Sprintf("git switch %s && git merge %s", r.site.branch, strings.Join(heads, " "))
@@ -232,7 +231,6 @@ func (r *teamRun) validateTarget(ctx context.Context) error {
 	return err
 }
 
-// landedAndNow begins a sentence that says how landed tasks stand now. It names at most 20 of them.
 func landedAndNow(ids []muster.TaskID) string {
 	const most = 20
 	subject, verb := "Tasks", "are"

@@ -8,9 +8,10 @@
 // spawn_teammate, Members.Spawn, a command in another terminal), it is the record that starts and stops a member, so
 // going on after a crash is not a special case.
 //
-// The main types are Team, which is opened, and process, which is this process's part in one run: what the run was
-// started with and the services that its members share. Each run has a process of its own, which no later run changes.
-// A supervisor belongs to one process and to one time of hosting.
+// The main types are Team, which is opened; teamRun, a run that this process leads or has joined; host, this process as
+// one that runs members; and operations, what people do beside both. Each is given a site: the repository, the
+// workspace and the configuration with which it works. A run has a site and a host of its own, which no later run
+// changes. docs/architecture.md lists the files of each part, and which part calls which.
 //
 // Invariants:
 //
@@ -26,12 +27,6 @@
 //
 // Compatibility: the names in this package may still change before the first version; the state on disk does not,
 // except as its format's own rules allow.
-//
-// The files: team.go (Open), tasks.go, members.go, mail.go, requests.go, lanes.go (the state), subscribe.go (events),
-// conversation.go (the user and the lead, of this process or of another), start.go (what may start when), runhost.go
-// (this process as a host of a run), run.go (a run from start to end), join.go, summary.go (how it ended),
-// supervise.go, runner.go and finalize.go (members), foreign.go (code of embedders), launchers.go (how programs are
-// started), hooks.go (hooks that belong to no member), log.go, and repository.go (what a run needs of the repository).
 package team
 
 import (

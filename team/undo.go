@@ -28,7 +28,6 @@ type Undone struct {
 	Files      []string      `json:"files"` // that change
 }
 
-// undo is Tasks.Undo.
 func (o operations) undo(ctx context.Context, ids []muster.TaskID, isDryRun bool) (u Undone, err error) {
 	if err := o.workspace.PrepareChange(ctx); err != nil {
 		return u, err
@@ -88,7 +87,6 @@ type undoing struct {
 	launch    func(context.Context) (proc.Launcher, error)
 }
 
-// read reads the tasks, and refuses those that cannot be taken back.
 func (x *undoing) read(ctx context.Context) (err error) {
 	if x.tasks, err = x.site.board.List(ctx); err != nil {
 		return err

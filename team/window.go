@@ -33,9 +33,9 @@ func (s Members) Window(
 	w := Window{Member: name, Role: m.Role, Model: cmp.Or(m.Model, run.Model), Counted: p.Counted}
 	site := s.t.site
 	site.workspace, site.config.Name = services, services.Name(ctx)
-	system, tools := teammate.Prefix((&members{site: &site, mcp: site.config.rememberedMCP(ctx, s.t.Root()),
-		skills: site.config.skills(services.Paths()), roles: site.config.roleFiles(services.Paths())}).
-		configOf(m, w.Model, false))
+	made := members{site: &site, mcp: site.config.rememberedMCP(ctx, s.t.Root()),
+		skills: site.config.skills(services.Paths()), roles: site.config.roleFiles(services.Paths())}
+	system, tools := teammate.Prefix(*made.configOf(m, w.Model, false))
 	prefix := []view.WindowPart{{Name: "system prompt", Tokens: compact.PrefixTokens(system, nil)},
 		{Name: "tools", Count: len(tools), Tokens: compact.PrefixTokens(nil, tools)}}
 	w.Parts = append(prefix, windowParts(p.Messages)...)
@@ -141,7 +141,6 @@ func windowParts(messages []llm.Message) (parts []view.WindowPart) {
 	return parts
 }
 
-// splitInstructions parts the project's instructions from the facts that follow them in one text.
 func splitInstructions(text string) []string {
 	const end = "</instructions>\n"
 	if i := strings.Index(text, end); i >= 0 && saidPart(text) == "project instructions" {

@@ -40,6 +40,14 @@ var parts = map[string]map[string]part{
 		"lead":         {"lead.go lead_progress.go", "ground", "life conversation maker"},
 		"ground":       {"ground.go", "", "toolbox maker"},
 	},
+	"team": {
+		"API": {"team.go start.go people.go tasks.go members.go mail.go requests.go lanes.go said.go window.go subscribe.go attach.go",
+			"run host operations site", ""},
+		"run":        {"run.go join.go playbook.go forward.go summary.go leftovers.go", "host site", ""},
+		"host":       {"host.go supervise.go runner.go finalize.go member.go model.go spending.go phases.go", "site", ""},
+		"operations": {"operations.go undo.go clean.go target.go pullrequest.go receipts.go setup.go", "site", ""},
+		"site":       {"site.go config.go repository.go sandbox.go events.go conversation.go", "", ""},
+	},
 }
 
 // TestPartsUseOnlyTheirArrows checks that a file uses a type, function, method, field, variable or constant of another
