@@ -100,6 +100,30 @@ func TestAnotherCheckLooksAtTheBaseAnew(t *testing.T) {
 	})
 }
 
+// A resume with the same checks keeps what they have said of the base, and does not ask again.
+func TestTheSameCheckKeepsWhatItSaidOfTheBase(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*team.Config){
+		"one": func(c *team.Config) { c.Check = "false" },
+		"several": func(c *team.Config) {
+			c.Checks = []muster.NamedCheck{{Name: "unit", Command: "false"}, {Name: "lint", Command: "true"}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubbleOnGit(t, func(h *house) {
+				r := h.start(looks, change)
+				h.until("the base is red", is(journal.CheckBase, ""))
+				r.interrupt()
+				h.resume(looks, change).ends(0, time.Hour)
+				if n := h.count(is(journal.CheckBase, "")); n != 1 || h.recorded().BaseCheck != "red" {
+					t.Errorf("the base was checked %d times and is known as %q", n, h.recorded().BaseCheck)
+				}
+			})
+		})
+	}
+}
+
 // A check that cannot run stops the run at the start with its output, and what it leaves can be started again, mended.
 func TestCheckThatCannotRun(t *testing.T) {
 	t.Parallel()

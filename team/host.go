@@ -13,7 +13,6 @@ import (
 	"muster/internal/collision"
 	"muster/internal/mcp"
 	"muster/internal/proc"
-	"muster/internal/sandbox"
 	"muster/internal/teammate"
 	"muster/internal/workspace"
 	"muster/internal/worktree"
@@ -52,9 +51,8 @@ func newHost(ctx context.Context, at *site, shared *shared, last muster.Run) (*h
 // findSandbox looks for what confines commands, where the settings want it. That is before anything is written: a run
 // that cannot be confined does not begin.
 func (h *host) findSandbox(ctx context.Context) (err error) {
-	c, m := &h.site.config, h.members
-	if c.Sandbox.On && m.confinedBy == nil {
-		m.confinedBy, err = sandbox.Find(ctx, c.wholeEnviron(), h.site.repository.Root())
+	if m := h.members; m.confinedBy == nil {
+		m.confinedBy, err = h.site.config.findSandbox(ctx, h.site.repository.Root())
 	}
 	return err
 }

@@ -17,10 +17,10 @@ func (t *Team) operations() operations {
 }
 
 // TargetOf returns the target of a team's last run.
-func TargetOf(t *Team) Target { return Target{t.operations()} }
+func TargetOf(t *Team) Target { return Target{t.operations} }
 
 // SetupOf returns the set-up of a team's repository.
-func SetupOf(t *Team) Setup { return Setup{t.operations()} }
+func SetupOf(t *Team) Setup { return Setup{t.operations} }
 
 // ReceiptsOf compares what the board says of the landed tasks with the target's commits and with what checks have said
 // of their trees. They are in the order in which they landed, and those that are not on the target come last. It

@@ -39,7 +39,7 @@ type PullRequest struct {
 // PullRequest describes what has landed for those who are to review it. base is the branch that is to have the work; ""
 // is the one of the user's checkout. spent says what it has cost. Nothing is changed or sent.
 func (s Target) PullRequest(ctx context.Context, base, spent string) (pr PullRequest, err error) {
-	w := s.o.workspace
+	w := s.now().workspace
 	run, l, err := s.last(ctx)
 	if err != nil {
 		return pr, err
@@ -118,10 +118,10 @@ func body(run muster.Run, tasks []muster.Task, spent string) string {
 // Errors: NotFound, with what to type, where there is no remote or no tool; Unavailable where the server has refused.
 // After the latter the call can be repeated: what was pushed is not pushed a second time.
 func (s Target) Open(ctx context.Context, pr *PullRequest, environ []string) error {
-	if err := s.o.workspace.PrepareChange(ctx); err != nil {
+	if err := s.now().workspace.PrepareChange(ctx); err != nil {
 		return err
 	}
-	repo, err := s.o.workspace.Repo(ctx)
+	repo, err := s.now().workspace.Repo(ctx)
 	if err != nil {
 		return err
 	}

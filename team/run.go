@@ -140,7 +140,7 @@ func (r *teamRun) resume(ctx context.Context, run muster.Run, more string) (sum 
 			x.Cap, x.Model, x.Budget = r.site.config.Teammates, r.site.config.ModelName, r.site.config.Budgets.Team
 			x.Review = r.site.config.Review
 			c := r.site.config
-			if x.Check != c.Check || x.Setup != c.Setup || !reflect.DeepEqual(x.Checks, c.Checks) {
+			if x.Check != c.Check || x.Setup != c.Setup || !reflect.DeepEqual(x.Checks, []muster.NamedCheck(c.Checks)) {
 				// Mended: what the old one said counts no more.
 				x.Check, x.Checks, x.Setup, x.BaseCheck = c.Check, c.Checks, c.Setup, ""
 			}

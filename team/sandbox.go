@@ -147,16 +147,22 @@ func (s Sandbox) newChecks(l proc.Launcher, p confined.Place, network, setup *co
 	return checks
 }
 
+// findSandbox returns what confines programs in the repository at root, nil where the settings want nothing. What
+// cannot be confined does not begin.
+func (c *Config) findSandbox(ctx context.Context, root string) (sandbox.Method, error) {
+	if !c.Sandbox.On {
+		return nil, nil
+	}
+	return sandbox.Find(ctx, c.wholeEnviron(), root)
+}
+
 // confineTrial returns the launcher of a check that nobody's landing waits for, confined as those of a run are.
 func (c *Config) confineTrial(
 	ctx context.Context, l proc.Launcher, repo *git.Repo, lanes *worktree.Lanes, state paths.Dir,
 ) (proc.Launcher, error) {
-	if !c.Sandbox.On {
-		return l, nil
-	}
-	m, err := sandbox.Find(ctx, c.wholeEnviron(), repo.Root())
-	if err != nil {
-		return nil, err
+	m, err := c.findSandbox(ctx, repo.Root())
+	if err != nil || m == nil {
+		return l, err
 	}
 	// What was refused is said at the end of the output.
 	network, setup := c.Sandbox.networks(func(string) {})

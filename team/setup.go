@@ -30,18 +30,18 @@ type CheckTrial struct {
 }
 
 // Setup is what the repository of a team needs before work can begin in a checkout.
-type Setup struct{ o operations }
+type Setup struct{ now func() operations }
 
 // Propose returns what the repository seems to need: its set-up and its checks, with the reasons. It looks at
 // HEAD, runs nothing and writes nothing.
 func (s Setup) Propose(ctx context.Context) (detect.Proposal, error) {
-	return propose(ctx, s.o.workspace)
+	return propose(ctx, s.now().workspace)
 }
 
 // Try runs Config.Setup and Config.Check on HEAD, in a clean checkout as a landing has it. It changes no state of
 // the team, so it works where there is none.
 func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
-	o := s.o
+	o := s.now()
 	repo, err := o.workspace.Repo(ctx)
 	if err != nil {
 		return trial, err

@@ -122,8 +122,8 @@ func (s *site) landingOptions() landing.Options {
 	c := &s.config
 	o := c.checkOptions()
 	o.Environ, o.Secrets, o.Setups, o.Hook = s.environ, s.secrets, s.setups, s.landingHook()
-	o.Jobs, o.Sign, o.Review = cmp.Or(c.Jobs, landing.DefaultJobs()), c.Sign, c.Review
-	o.MergeCommits, o.LandSecrets = c.MergeCommits, c.LandSecrets
+	o.Landing = c.Landing
+	o.Jobs = cmp.Or(c.Jobs, landing.DefaultJobs())
 	o.OnTest = func(id muster.TaskID, test string) {
 		e := CheckEvent{Task: id, Test: s.secrets.String(test)}
 		s.publish(e, muster.System, e)

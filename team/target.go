@@ -16,8 +16,8 @@ import (
 // TargetState is where the target is, and where landings left it.
 type TargetState = landing.TargetState
 
-// Target is the branch on which the work of a team lands.
-type Target struct{ o operations }
+// Target is the branch on which the work of a team lands: of the run under way, or of the last one.
+type Target struct{ now func() operations }
 
 // Get returns where the target is. It changes nothing.
 func (s Target) Get(ctx context.Context) (TargetState, error) {
@@ -31,7 +31,7 @@ func (s Target) Get(ctx context.Context) (TargetState, error) {
 // Accept makes a commit the one from which landings go on, and moves the target there. It is for a user who has
 // moved the target on purpose: landings put back, or wait for, a target that is not where they left it.
 func (s Target) Accept(ctx context.Context, commit string) (TargetState, error) {
-	if err := s.o.workspace.PrepareChange(ctx); err != nil {
+	if err := s.now().workspace.PrepareChange(ctx); err != nil {
 		return TargetState{}, err
 	}
 	_, l, err := s.last(ctx)
@@ -43,8 +43,8 @@ func (s Target) Accept(ctx context.Context, commit string) (TargetState, error) 
 
 // last returns the last run and its lander. The error is NotFound when there was none.
 func (s Target) last(ctx context.Context) (run muster.Run, l *landing.Lander, err error) {
-	if run, err = s.o.lastRun(ctx, "there is no target"); err == nil {
-		l, err = s.o.workspace.Lander(ctx)
+	if run, err = s.now().lastRun(ctx, "there is no target"); err == nil {
+		l, err = s.now().workspace.Lander(ctx)
 	}
 	return run, l, err
 }
@@ -66,7 +66,7 @@ type Merged struct {
 // Merge takes what has landed to the branch of the user's checkout: by a fast-forward, or else by a merge that their
 // own git makes. What would lose something is refused, and nothing is left half done.
 func (s Target) Merge(ctx context.Context) (m Merged, err error) {
-	w := s.o.workspace
+	w := s.now().workspace
 	if err := w.PrepareChange(ctx); err != nil {
 		return m, err
 	}
@@ -119,7 +119,7 @@ func (s Target) Untaken(ctx context.Context) (u Untaken, err error) {
 	if err != nil {
 		return u, err
 	}
-	repo, err := s.o.workspace.Repo(ctx)
+	repo, err := s.now().workspace.Repo(ctx)
 	if err != nil {
 		return u, err
 	}

@@ -211,6 +211,10 @@ func (x *undoing) summary() string {
 }
 
 func (x *undoing) land(ctx context.Context) error {
+	confinedBy, err := x.site.config.findSandbox(ctx, x.site.repository.Root()) // the check runs what members have written
+	if err != nil {
+		return err
+	}
 	// The task is written first, with its owner: from here on a kill leaves a record that others find, and no teammate
 	// can claim it in between.
 	t, err := x.task(ctx)
@@ -225,7 +229,7 @@ func (x *undoing) land(ctx context.Context) error {
 		return x.giveUp(ctx, t, err)
 	}
 	defer func() { logDropped(ctx, x.site.log, "closing the launcher", launcher.Close()) }()
-	_, removeDirs, err := x.site.setLaunchers(ctx, launcher, nil)
+	_, removeDirs, err := x.site.setLaunchers(ctx, launcher, confinedBy)
 	if err != nil {
 		return x.giveUp(ctx, t, err)
 	}

@@ -337,3 +337,11 @@ func TestSectionsHaveNoAliases(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitsHaveTheDefaultsOfTheTable: a field that is set stays, and the others get what the files would have.
+func TestLimitsHaveTheDefaultsOfTheTable(t *testing.T) {
+	got := Limits{SubagentTurns: 3, IdleTimeout: -1}.WithDefaults()
+	if got.SubagentTurns != 3 || got.IdleTimeout != -1 || got.BashTimeout != 2*time.Minute || got.KeptResults != 3 {
+		t.Errorf("%+v", got)
+	}
+}

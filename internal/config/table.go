@@ -104,7 +104,7 @@ type Limits struct {
 func (l Limits) WithDefaults() Limits {
 	all := Settings{Run: Run{Limits: l}}
 	for _, s := range all.table() {
-		if reflect.ValueOf(s.to).Elem().IsZero() {
+		if s.removed == "" && reflect.ValueOf(s.to).Elem().IsZero() {
 			_ = s.set(s.Default) // a default is right
 		}
 	}

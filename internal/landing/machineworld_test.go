@@ -19,6 +19,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/check"
+	"muster/internal/config"
 	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/landing"
@@ -126,7 +127,7 @@ func (m *machine) open() *life {
 		}
 		return proc.New(l.ctx)
 	}
-	l.lander = landing.New(l.repo, l.lanes, l.board, j, start, landing.Options{Target: target, Jobs: m.jobs, Review: m.review,
+	l.lander = landing.New(l.repo, l.lanes, l.board, j, start, landing.Options{Target: target, Landing: config.Landing{Jobs: m.jobs, Review: m.review},
 		Check: landing.Check{Command: fmt.Sprintf(machineCheck, filepath.Join(m.base, "seen"))}, Outputs: dir.Outputs(),
 		Receipts: filepath.Join(m.base, "receipts"), Cache: filepath.Join(m.base, "cache"), CheckState: m.checkState, Tips: m.keepTips})
 	l.board.OnRevoke(func(ctx context.Context, t muster.Task) error { return l.lander.Revoke(ctx, t.ID, t.Fence) })

@@ -8,6 +8,7 @@ import (
 
 	"muster"
 	"muster/internal/check"
+	"muster/internal/config"
 	"muster/internal/ports"
 	"muster/internal/proc"
 	"muster/internal/redact"
@@ -17,6 +18,8 @@ import (
 
 // Options are the settings of landings.
 type Options struct {
+	// Landing is what people set. Of Jobs, 0 is one here.
+	config.Landing
 	Target  string // refs/heads/...
 	Check   Check
 	Outputs string // the logs of checks go to its directory landing
@@ -36,17 +39,9 @@ type Options struct {
 	Environ []string
 	// Secrets are hidden where a log names the command of a check. The launcher hides them in what it prints.
 	Secrets *redact.Secrets
-	// Jobs is how many checks of landings may run at once: over 1, both halves of a red stack are checked at the same
-	// time. 0: one.
-	Jobs int
-	// MergeCommits lands each task as a merge commit, with the lane's own commits behind it.
-	MergeCommits bool
-	// LandSecrets lets land what looks like a key. Without it such work is returned, unless IsAllowed says that the
-	// user has allowed the finding with this fingerprint; nil: none is allowed.
-	LandSecrets bool
-	IsAllowed   func(fingerprint string) (bool, error)
-	// Sign says whether the commits that land are signed: SignAuto ("", too), SignAlways or SignNever.
-	Sign string
+	// IsAllowed reports whether the user has allowed the finding with this fingerprint, which looks like a key; nil: none
+	// is allowed.
+	IsAllowed func(fingerprint string) (bool, error)
 	// CheckState keeps what is known of the target's check ("", "ok", "red") where all processes of the team see it. It
 	// records what the check has said ("" records nothing, "ok" stays, and "forget" forgets it) and returns what was
 	// known before.
@@ -58,8 +53,6 @@ type Options struct {
 	TellLead func(ctx context.Context, text string) error
 	// Hook decides, after the check, whether the merged tree in dir may land. It returns why not. Nil lets all land.
 	Hook func(ctx context.Context, t muster.Task, dir string, env []string) (refused string, err error)
-	// Review is the role that reviews all work before it lands; "": only that of tasks which ask for it. See Reviewer.
-	Review string
 	// Log is told the phases of landings. nil: nothing is logged.
 	Log *slog.Logger
 }
