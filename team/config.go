@@ -277,7 +277,7 @@ func (c *Config) checkPrice(model string) error {
 	return spend.ErrNoPrice(model)
 }
 
-// price returns what tells the price of a model, by its name in a member's record. It is nil where nobody can.
+// priceOf returns what tells the price of a model, by its name in a member's record. It is nil where nobody can.
 func (c *Config) priceOf(model string) spend.Price {
 	if c.Price == nil {
 		return nil

@@ -211,7 +211,8 @@ func (x *undoing) summary() string {
 }
 
 func (x *undoing) land(ctx context.Context) error {
-	confinedBy, err := x.site.config.findSandbox(ctx, x.site.repository.Root()) // the check runs what members have written
+	// The check runs what members have written.
+	confinedBy, err := x.site.config.findSandbox(ctx, x.site.repository.Root())
 	if err != nil {
 		return err
 	}

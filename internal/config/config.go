@@ -15,8 +15,8 @@
 //
 // The files: config.go (Load and the order of the sources), table.go (the settings), kind.go (how the texts of settings
 // are read), file.go (the YAML files), section.go (settings that are structures), repository.go (what of a repository's
-// own file counts), models.go (the names of models) and endpoints.go (the
-// user's own model servers). What a setting does is not decided here.
+// own file counts), models.go (the names of models) and endpoints.go (the user's own model servers). What a setting
+// does is not decided here.
 package config
 
 import (

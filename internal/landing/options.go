@@ -39,8 +39,8 @@ type Options struct {
 	Environ []string
 	// Secrets are hidden where a log names the command of a check. The launcher hides them in what it prints.
 	Secrets *redact.Secrets
-	// IsAllowed reports whether the user has allowed the finding with this fingerprint, which looks like a key; nil: none
-	// is allowed.
+	// IsAllowed reports whether the user has allowed what looks like a key and has this fingerprint; nil: nothing is
+	// allowed.
 	IsAllowed func(fingerprint string) (bool, error)
 	// CheckState keeps what is known of the target's check ("", "ok", "red") where all processes of the team see it. It
 	// records what the check has said ("" records nothing, "ok" stays, and "forget" forgets it) and returns what was

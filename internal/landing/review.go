@@ -30,6 +30,9 @@ import (
 // A crash loses nothing that was decided. Before the approval is in its file, the task is landing without one, and
 // whoever goes on with it has it checked and reviewed. After that the next process finds the approval by the difference
 // of the lane. A process that dies between an answer and its file pays for that review twice, and never for none.
+//
+// What could go round for ever is bounded: a review by the turns of its agent, a task that gets no verdict by its
+// returns, and an owner that changes nothing by the same.
 
 // findApproval finds out whether the work, as it is now, was approved before: by this process or by one that has died.
 func (l *landing) findApproval(ctx context.Context, tip string) (err error) {

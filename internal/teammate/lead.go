@@ -18,7 +18,8 @@ import (
 
 const remindAfter = 10 * time.Minute // how long the lead may leave a request undecided before it is told again
 
-// recheckAfter is how often a waiting lead looks without a hint, because some facts change with time alone.
+// recheckAfter is how often a waiting lead looks without a hint, because some facts change with time alone. The store
+// gives a hint within seconds for a change of which the system's file watcher does not tell.
 const recheckAfter = time.Minute
 
 const mailWaits = "There is mail for you."

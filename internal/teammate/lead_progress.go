@@ -50,7 +50,8 @@ type Overview struct {
 	Talk     Talk                                      // the user's with the lead; nil: the run ends by itself
 }
 
-// Progress reads how the team stands. It looks into the inboxes of idle members only when that can change the answer.
+// Progress reads how the team stands. It looks into the inboxes of idle members only when nobody is at work
+// and either all is done or nothing can move: only then does mail change the answer, and there may be thousands.
 func (o *Overview) Progress(ctx context.Context) (TeamProgress, error) {
 	p, members, err := o.progressWithoutMail(ctx)
 	if err != nil || len(p.Working) > 0 || len(p.Open)+len(p.Unreadable) > 0 && p.Stuck == "" {
@@ -223,7 +224,8 @@ func stuckOwner(t muster.Task, owner *muster.Member, patient bool) string {
 
 const claimGrace = 10 * time.Second // how long a claim may stand on the board before its owner's record shows it
 
-// isIdleWith reports whether the owner of a task is idle. One that has just claimed it is about to say that it works.
+// isIdleWith reports whether the owner of a task is idle. One that has just claimed it is about to say that it works,
+// and one that has lost sight of its claim, in an error perhaps, never will.
 func isIdleWith(owner *muster.Member, t muster.Task) bool {
 	return owner.Status == muster.Idle &&
 		(owner.Task == t.ID || time.Since(muster.Time(t.ClaimedAt)).Abs() >= claimGrace)

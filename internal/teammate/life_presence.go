@@ -40,7 +40,8 @@ func newPresence(record muster.Member, r *roster.Roster, d *diary) *presence {
 
 func (p *presence) Me() muster.Member { return p.known.get().latest }
 
-// setStatus writes what the member does. It is Fenced when another process hosts the member by now.
+// setStatus writes what the member does. It is Fenced when another process hosts the member by now: the record is that
+// process's, and writing it would hide what the member does there.
 func (p *presence) setStatus(ctx context.Context, s muster.MemberStatus, why muster.IdleReason, doing string) error {
 	t, _ := p.tasks.CurrentTask()
 	k := p.known.get()

@@ -106,7 +106,7 @@ func (b *toolbox) newProfile() *profile {
 }
 
 // allowed returns the tools that a role has. Every tool with which a member works passes through here, and none by
-// which it takes part in the team.
+// which it takes part in the team: what it does not have it cannot call, whoever says so.
 func allowed(role roles.Role, list []llm.Tool) []llm.Tool {
 	return slices.DeleteFunc(slices.Clone(list), func(t llm.Tool) bool {
 		s := t.Spec()

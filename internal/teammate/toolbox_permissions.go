@@ -93,7 +93,8 @@ func (p *permits) recordDecision(ctx context.Context, c llm.Call, d permissions.
 		"outcome": outcome, "what": p.secrets.String(d.Subject), "rule": p.secrets.String(rule)})
 }
 
-// granted returns what the user has allowed for good, and for this run. The requests are the record of the latter.
+// granted returns what the user has allowed for good, and for this run. The requests are the record of the latter:
+// every process of the team reads them, a run that was resumed has them still, and the next run begins after them.
 // Those that a member has answered count for nothing.
 func (p *permits) granted(ctx context.Context) ([]string, error) {
 	run, errRun := p.claims.run(ctx)

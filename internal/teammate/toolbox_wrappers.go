@@ -105,7 +105,9 @@ func (w *wrappers) audit(
 	return r, err
 }
 
-const maxHookStops = 3 // how often in a row a hook can make a member go on that would stop
+// maxHookStops is how often in a row a hook can make a member go on that would stop: one that is never content costs no
+// endless run.
+const maxHookStops = 3
 
 // userHooks runs the hooks of the user: commands for moments of the member's work.
 type userHooks struct {
