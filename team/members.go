@@ -261,11 +261,11 @@ func Halt(ctx context.Context, t *Team) ([]StopResult, error) {
 	if err != nil {
 		return ends, err
 	}
-	return ends, awaitHalt(ctx, t)
+	return ends, t.awaitHalt(ctx)
 }
 
 // awaitHalt waits until no process runs the team. The end of a process changes no record, so it is looked for.
-func awaitHalt(ctx context.Context, t *Team) error {
+func (t *Team) awaitHalt(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, haltWait, muster.Errorf(muster.Invalid,
 		"the team's process has not ended in %.0f s", haltWait.Seconds()).WithHint("see what it does: muster log -f"))
 	defer cancel()

@@ -26,7 +26,8 @@ type operations struct {
 	open      func(context.Context, muster.Run) (*site, error) // what a landing works with
 }
 
-// lastRun returns the last run. The error is NotFound when there was none; so is what follows from that.
+// lastRun returns the last run. The error is NotFound when there was none; so says what follows from that, such as
+// "nothing has landed".
 func (o operations) lastRun(ctx context.Context, so string) (muster.Run, error) {
 	run, err := o.workspace.Runs().Look(ctx)
 	if err == nil && run.Target == "" {

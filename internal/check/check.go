@@ -89,7 +89,7 @@ type Options struct {
 	// Secrets are hidden where a log names the command of a check. The launcher hides them in what it prints.
 	Secrets *redact.Secrets
 	// OnTest gets the test that a check runs now or has run last, and the task of the Job, a few times a second. It
-	// must not block. If nil, nothing is told.
+	// must not block. Nil: nobody is told.
 	OnTest func(task muster.TaskID, test string)
 	// AtOnce is how many of Check.Named may run at once; 0: one.
 	AtOnce int

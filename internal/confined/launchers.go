@@ -50,8 +50,8 @@ func (l *temporaryLauncher) Start(ctx context.Context, s proc.Spec) (proc.Proces
 	return p, err
 }
 
-// WithTemporaryDir returns a launcher for commands of members and for hooks, and what removes the directory of this
-// process when every program that was started has ended. warn is told why none could be made.
+// WithTemporaryDir returns a launcher for commands of members and for hooks. Call removeDir when every program that it
+// has started has ended: it removes the directory of this process. warn gets the error when none can be made.
 func WithTemporaryDir(l proc.Launcher, lanes *worktree.Lanes, warn func(error)) (_ proc.Launcher, removeDir func()) {
 	t := &temporaryLauncher{Launcher: l, lanes: lanes, warn: warn}
 	return t, t.removeDir
