@@ -90,22 +90,17 @@ func (g *meadow) MissingCommits(_ context.Context, _ string, commits []string) (
 
 func (g *meadow) tip() string { return fmt.Sprintf("%040x", len(g.landed)) }
 
-func (g *meadow) OpenServices(ctx context.Context, o workspace.Options) (
-	*workspace.Workspace, teammate.Lanes, teammate.Lander, error,
-) {
-	lanes, lander := meadowLanes{g}, &meadowLander{meadow: g}
-	w, err := workspace.OpenRoot(g.root, o)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	lander.board = w.Board()
+func (g *meadow) OpenLanes(
+	ctx context.Context, w *workspace.Workspace,
+) (teammate.Lanes, teammate.Lander, error) {
+	lanes, lander := meadowLanes{g}, &meadowLander{meadow: g, board: w.Board()}
 	g.mu.Lock()
 	g.journal = w.Journal()
 	g.mu.Unlock()
 	// In place of what the workspace has registered: that works on a git repository.
 	outbox.Register(w.Board(), w.Mail(ctx).Send, lanes.ArchiveCompleted)
 	w.Board().OnRevoke(func(ctx context.Context, t muster.Task) error { return lander.Revoke(ctx, t.ID, t.Fence) })
-	return w, lanes, lander, nil
+	return lanes, lander, nil
 }
 
 func (g *meadow) subjects() (all []string) {

@@ -42,9 +42,8 @@ type repository interface {
 	Checkout(ctx context.Context) (git.CheckoutState, error)
 	// LandedFiles returns the files that a landed commit has changed.
 	LandedFiles(ctx context.Context, commit string) ([]string, error)
-	// OpenServices opens the services of a run, with the lanes and the one lander of the board.
-	OpenServices(ctx context.Context, o workspace.Options) (
-		w *workspace.Workspace, lanes teammate.Lanes, lander teammate.Lander, err error)
+	// OpenLanes returns the lanes and the lander of the workspace of a run.
+	OpenLanes(ctx context.Context, w *workspace.Workspace) (teammate.Lanes, teammate.Lander, error)
 }
 
 // gitRepository is a git repository.
@@ -216,16 +215,11 @@ func (r gitRepository) MissingCommits(
 	return lost, heads, nil
 }
 
-// OpenServices opens the services of a run on the repository, and asks git for its root no second time.
-func (r gitRepository) OpenServices(ctx context.Context, o workspace.Options) (
-	*workspace.Workspace, teammate.Lanes, teammate.Lander, error,
-) {
-	o.Repo = r.Repo
-	w, err := workspace.OpenRoot(r.Root(), o)
-	if err != nil {
-		return nil, nil, nil, err
-	}
+// OpenLanes returns the lanes and the lander of the workspace.
+func (r gitRepository) OpenLanes(
+	ctx context.Context, w *workspace.Workspace,
+) (teammate.Lanes, teammate.Lander, error) {
 	lanes, errLanes := w.Lanes(ctx)
 	lander, errLander := w.Lander(ctx)
-	return w, lanes, lander, cmp.Or(errLanes, errLander)
+	return lanes, lander, cmp.Or(errLanes, errLander)
 }

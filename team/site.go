@@ -95,15 +95,12 @@ func (s site) forRun(ctx context.Context, last muster.Run) (*site, error) {
 	if g, isGit := s.repository.(gitRepository); isGit {
 		s.setups = setup.Open(g.Repo, c.CacheDir, s.log)
 	}
-	s.workspace, s.lanes, s.lander, err = s.repository.OpenServices(ctx, workspace.Options{
-		Store: c.Store, Name: c.Name, Target: s.branch, WorktreesDir: c.WorktreesDir, Log: s.log,
-		Ports: ports.Open(c.CacheDir), PortCount: c.Ports,
-		Secrets: s.secrets, Registry: workspace.RegistryOf(opened), Landing: s.landingOptions(),
-	})
-	if err != nil {
+	w := opened.ForRun(workspace.RunOptions{Name: c.Name, Target: s.branch, WorktreesDir: c.WorktreesDir,
+		Ports: ports.Open(c.CacheDir), PortCount: c.Ports, Landing: s.landingOptions(), Secrets: s.secrets, Log: s.log})
+	if s.lanes, s.lander, err = s.repository.OpenLanes(ctx, w); err != nil {
 		return nil, err
 	}
-	w := s.workspace
+	s.workspace = w
 	s.runs, s.journal, s.board, s.roster = w.Runs(), w.Journal(), w.Board(), w.Roster(ctx)
 	s.post, s.requests = w.Mail(ctx), w.Requests(ctx)
 	return &s, nil

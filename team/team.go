@@ -152,16 +152,13 @@ func OpenIn(w *workspace.Workspace, c Config) (*Team, error) {
 	return t, nil
 }
 
-// Close closes what Open and the runs have opened. A store that the caller has opened stays open.
+// Close closes what Open has opened. A store that the caller has opened stays open.
 func (t *Team) Close() error {
-	var err error
-	if w := t.running.Load(); w != nil {
-		err = w.Close()
-	}
+	err := t.helper.close()
 	if t.ownsWorkspace {
 		err = errors.Join(err, t.site.workspace.Close())
 	}
-	return errors.Join(err, t.helper.close())
+	return err
 }
 
 // Name returns the name of the team: of the last run, or the one that a first run gets.

@@ -36,9 +36,6 @@ func verifyState(w *Workspace) error {
 	return o.Registry.CheckState(repositoryOf(w))
 }
 
-// RegistryOf returns the registry that w asks, for a workspace that is opened beside it.
-func RegistryOf(w *Workspace) *trust.Registry { return w.options.Registry }
-
 // MemoryOf returns what is remembered of the repository of w. Where muster has made no state yet, or where there is no
 // repository, nothing is.
 func MemoryOf(w *Workspace) (memory.Dir, error) {

@@ -20,7 +20,8 @@
 //   - State that is being archived is changed by nobody else, and no id of a task is used twice across archives.
 //
 // Name and target of the team are those of Options, or else of the last run. A service keeps the name and the target
-// that held when it was opened, so a run that goes on under others opens a workspace of its own (package team does).
+// that held when it was opened. A run has its own, so it gets its own services from ForRun, on the same open repository
+// and state: a process opens a workspace once.
 //
 // It decides nothing about runs and members; package team does. It prints nothing.
 package workspace
@@ -90,15 +91,12 @@ type Options struct {
 
 // Workspace is a repository with the state and the services of its team. It is safe for concurrent use.
 type Workspace struct {
+	*opened
 	options Options
-	root    string
-	common  string // git's common directory; "" for a store in memory without a repository
-	store   muster.Store
+	store   muster.Store // hides the secrets of the options
 	journal *journal.Journal
 	runs    *Runs
 
-	repo     lazy[*git.Repo]
-	files    lazy[*os.Root]
 	board    lazy[*board.Board]
 	roster   lazy[*roster.Roster]
 	mail     lazy[*mailbox.Mail]
@@ -106,6 +104,15 @@ type Workspace struct {
 	lanes    lazy[*worktree.Lanes]
 	lander   lazy[*landing.Lander]
 	launcher atomic.Pointer[proc.Launcher] // nil while this process runs no checks
+}
+
+// opened is what a workspace and those that ForRun has made of it share.
+type opened struct {
+	root     string
+	common   string       // git's common directory; "" for a store in memory without a repository
+	engine   muster.Store // as it was opened: it hides nothing
+	repo     lazy[*git.Repo]
+	files    lazy[*os.Root]
 	helper   atomic.Pointer[func(context.Context) (git.Helper, error)]
 	isMarked atomic.Bool // Mark has succeeded
 }
@@ -136,7 +143,7 @@ func OpenRoot(root string, o Options) (*Workspace, error) {
 	} else if o.Store == nil { // a store in memory needs no directory
 		return nil, muster.Errorf(muster.NotFound, "there is no directory %s", root)
 	}
-	w := &Workspace{options: o, root: root, store: o.Store}
+	w := &Workspace{options: o, opened: &opened{root: root, engine: o.Store}}
 	// Before anything of the state is read.
 	if err := verifyState(w); err != nil {
 		return nil, err
@@ -144,28 +151,55 @@ func OpenRoot(root string, o Options) (*Workspace, error) {
 	if w.common != "" {
 		_ = git.DisconnectAbandoned(w.common) // who works in a lane tells what is wrong with it
 	}
-	w.options.Secrets = o.Secrets.With(git.Credentials(w.common)...)
-	if w.store == nil {
+	if w.engine == nil {
 		var err error
-		if w.store, err = o.OpenStore(root); err != nil {
+		if w.engine, err = o.OpenStore(root); err != nil {
 			return nil, err
 		}
 	}
 	// Invariant: the mark is durable before the first directory of the state is made.
-	if s, ok := w.store.(interface{ BeforeMakeDir(func() error) }); ok {
+	if s, ok := w.engine.(interface{ BeforeMakeDir(func() error) }); ok {
 		s.BeforeMakeDir(beforeMakeDir(w))
 	}
-	store := w.store
-	w.store = w.options.Secrets.Store(store)
+	w.openState()
+	return w, nil
+}
+
+// openState opens the state so that it hides the secrets of the options and of the repository's git.
+func (w *Workspace) openState() {
+	w.options.Secrets = w.options.Secrets.With(git.Credentials(w.common)...)
+	w.store = w.options.Secrets.Store(w.engine)
 	w.journal = journal.New(w.store.Log())
-	w.journal.Logger = o.Log
-	if s, ok := store.(interface {
+	w.journal.Logger = w.options.Log
+	if s, ok := w.engine.(interface {
 		OnOverwrite(func(table, file string, found muster.Doc))
 	}); ok {
 		s.OnOverwrite(w.reportOverwritten)
 	}
 	w.runs = &Runs{w.store.Table(muster.TableTeam), corruption.New(w.store.Log(), w.store.Inbox(), w.journal)}
-	return w, nil
+}
+
+// RunOptions are the options of a workspace that a run decides (see Options).
+type RunOptions struct {
+	Name         muster.Name
+	Target       string
+	WorktreesDir string
+	Ports        *ports.Table
+	PortCount    int
+	Landing      landing.Options
+	Secrets      *redact.Secrets
+	Log          *slog.Logger
+}
+
+// ForRun returns a workspace with services of its own, for a run, on the repository and the state that w has opened. It
+// need not be closed: it ends with w.
+func (w *Workspace) ForRun(o RunOptions) *Workspace {
+	run := &Workspace{opened: w.opened, options: w.options}
+	run.options.Name, run.options.Target, run.options.WorktreesDir = o.Name, o.Target, o.WorktreesDir
+	run.options.Ports, run.options.PortCount, run.options.Landing = o.Ports, o.PortCount, o.Landing
+	run.options.Secrets, run.options.Log = o.Secrets, o.Log
+	run.openState()
+	return run
 }
 
 // Close closes what the workspace opened. Background reads of the store end with it.
@@ -174,7 +208,7 @@ func (w *Workspace) Close() error {
 	if root := w.files.value(); root != nil {
 		err = root.Close()
 	}
-	if c, ok := w.store.(interface{ Close() error }); ok && w.options.Store == nil {
+	if c, ok := w.engine.(interface{ Close() error }); ok && w.options.Store == nil {
 		err = errors.Join(err, c.Close())
 	}
 	return err
