@@ -31,6 +31,7 @@ import (
 type teamRun struct {
 	site      *site
 	host      *host
+	members   *members
 	finalizer *finalizer
 	spending  *spending
 }
@@ -40,7 +41,7 @@ func newTeamRun(ctx context.Context, at *site, shared *shared, last muster.Run) 
 	if err != nil {
 		return nil, err
 	}
-	r := &teamRun{site: at, host: h, finalizer: h.finalizer, spending: h.spending}
+	r := &teamRun{site: at, host: h, members: h.members, finalizer: h.finalizer, spending: h.spending}
 	h.tend = r.nameGoal
 	return r, nil
 }
@@ -252,7 +253,7 @@ func (r *teamRun) reportEnd(ctx context.Context, run muster.Run) (Summary, error
 	if err := r.site.settle(ctx); err != nil {
 		return Summary{}, err
 	}
-	end, err := r.host.members.leadEnd(ctx)
+	end, err := r.members.leadEnd(ctx)
 	if err != nil {
 		return Summary{}, err
 	}

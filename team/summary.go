@@ -185,7 +185,7 @@ func (r *teamRun) verifyLanded(ctx context.Context, sum *Summary) {
 // verifyTarget looks whether the check is red on the target. Where somebody has moved it to a commit of which no check
 // is known, the check runs there. Where no task was made, the answer was the goal, and the target does not matter.
 func (r *teamRun) verifyTarget(ctx context.Context, sum *Summary) {
-	o, err := r.host.members.progress(ctx)
+	o, err := r.members.progress(ctx)
 	logDropped(ctx, r.site.log, "looking whether the run had tasks", err)
 	if err != nil || !o.HadTasks || sum.Code != 0 {
 		return
