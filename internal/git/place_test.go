@@ -502,6 +502,25 @@ func TestConnectFailsOnce(t *testing.T) {
 	}
 }
 
+// A link in the place of a lane leads to what is not muster's, such as the user's own checkout.
+func TestALinkInPlaceOfALaneIsNotFollowed(t *testing.T) {
+	l := newLane(t)
+	l.end()
+	disconnect, err := l.p.Connect()
+	require.NoError(t, err)
+	users := t.TempDir()
+	gittest.Git(t, users, "init", "-q")
+	require.NoError(t, os.Rename(l.p.Tree, l.p.Tree+"-away"))
+	require.NoError(t, os.Symlink(users, l.p.Tree))
+	if _, err := disconnect(); !errors.Is(err, muster.ErrUnavailable) {
+		t.Errorf("disconnected: %v", err)
+	}
+	if _, err := l.p.Connect(); !errors.Is(err, muster.ErrUnavailable) {
+		t.Errorf("connected: %v", err)
+	}
+	gittest.Git(t, users, "status")
+}
+
 // unconfined is a Helper whose programs may do everything.
 type unconfined struct{ proc.Launcher }
 

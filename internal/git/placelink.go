@@ -91,8 +91,12 @@ func (p *Place) isConnected() bool { return isPlainLink(p.Tree) && linkedDir(p.T
 // one, because the user's git may run there, and no other file in the working tree, because its content may be landing.
 func (p *Place) link(dir string) (err error) {
 	file, next := filepath.Join(p.Tree, ".git"), filepath.Join(p.Dir, "next")
-	if st, statErr := os.Lstat(file); statErr == nil && st.IsDir() {
-		err = durable.RemoveAll(file)
+	tree, err := openTree(p.Tree)
+	if err == nil {
+		defer tree.Close()
+		if st, statErr := tree.Lstat(".git"); statErr == nil && st.IsDir() {
+			err = durable.RemoveIn(tree, ".git")
+		}
 	}
 	if err == nil {
 		err = durable.WriteBelow(p.Dir, next, linkText(dir))
@@ -104,6 +108,23 @@ func (p *Place) link(dir string) (err error) {
 		return muster.Errorf(muster.Unavailable, "the worktree %s cannot be connected: %w", p.Tree, err)
 	}
 	return nil
+}
+
+// openTree opens a working tree. The error says that a link is in its place, or above it: a command that nothing confines
+// can make one, and what it leads to is not muster's.
+func openTree(path string) (*os.Root, error) {
+	tree, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := tree.Stat(".")
+	// Looked at after the opening: what was opened is what is there now, without a link.
+	real, realErr := filepath.EvalSymlinks(path)
+	is, statErr := os.Lstat(path)
+	if err := errors.Join(err, realErr, statErr); err != nil || real != filepath.Clean(path) || !os.SameFile(opened, is) {
+		return nil, errors.Join(err, errors.New("something else is in its place"), tree.Close())
+	}
+	return tree, nil
 }
 
 // ownerOf returns the common directory of the repository that has dir as the git directory of a place, "" where dir is
