@@ -274,7 +274,13 @@ func (c checkout) reconnectHint(ctx context.Context) string {
 	moveAway := fmt.Sprintf("git cannot mend it. Move it away: mv %s %s  (its files stay there, its "+
 		"commits on the branch %s), then: muster doctor --repair",
 		text.ShellQuote(path), text.ShellQuote(path+".lost"), c.lane.Branch)
-	if st, err := os.Lstat(path); !isKnown || err != nil || !st.IsDir() {
+	if st, err := os.Lstat(path); err != nil || !st.IsDir() {
+		return moveAway
+	}
+	if admin := git.DirOf(path); !isKnown {
+		if filepath.Dir(admin) == filepath.Join(c.repo.CommonDir(), "worktrees") && !durable.IsMissing(admin) {
+			return "git worktree repair " + text.ShellQuote(path) // its registration names another directory
+		}
 		return moveAway
 	}
 	link := filepath.Join(path, ".git")
