@@ -349,7 +349,10 @@ func (w *escapeWorld) command(ctx context.Context, name string, args ...string) 
 	}
 	c.Env = append(os.Environ(), "HOME="+w.home, "XDG_CONFIG_HOME="+w.home+"/config", "XDG_STATE_HOME="+w.home+"/state",
 		"XDG_CACHE_HOME=", "TMPDIR=", "MY_TOKEN="+envSecret, "MUSTER_IDLE_TIMEOUT=15s")
-	c.Env = slices.DeleteFunc(c.Env, func(kv string) bool { return strings.HasPrefix(kv, "MUSTER_SANDBOX_ENABLED=") })
+	// The memory of a muster is that of a user's, whose garbage is collected as usual.
+	c.Env = slices.DeleteFunc(c.Env, func(kv string) bool {
+		return strings.HasPrefix(kv, "MUSTER_SANDBOX_ENABLED=") || strings.HasPrefix(kv, "GOGC=")
+	})
 	c.Env = append(c.Env, "PATH="+filepath.Dir(w.program())+":/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin")
 	c.Env = append(c.Env, w.env...)
 	return c
