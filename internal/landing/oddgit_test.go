@@ -57,7 +57,7 @@ func TestAGitThatFailsOnceOnTheWay(t *testing.T) {
 		"red: the landing ref":              {"test ! -f b.txt", merging, false, "*' update-ref '*", 3, fails},
 		"conflict: the merge into the lane": {"", conflict, false, "*' merge '*", 1, dies},
 		"conflict: what is unmerged":        {"", conflict, false, "*' --unmerged '*", 1, fails},
-		"union: the commit of the merge":    {"", union, true, "*' commit '*", 1, dies},
+		"union: the commit of the merge":    {"", union, true, "*' commit-tree '*", 2, dies},
 		"resumed conflict: what is open":    {"", interrupted, false, "*' --unmerged '*", 1, fails},
 		"landed: the history":               {"", unrecorded, true, "*' log '*", 1, fails},
 	} {
