@@ -56,7 +56,8 @@ const (
 	TaskReleased = "task.released" // reason
 	TaskRevoked  = "task.revoked"  // reason, by
 	TaskLanding  = "task.landing"  // head
-	TaskReturned = "task.returned" // reason: "conflict", "check", "secret", ...; text; failed: the first; log; seconds
+	TaskReturned = "task.returned" // text; failed: the first; log; seconds
+	// and reason: "conflict", "check", "target" (it was moved), "empty" (the lane has no file), "review" or "secret"
 	// and with: whose landed work it met, in a line; counts: whether the return counts towards needs_attention
 	TaskCompleted = "task.completed" // subject, commit, receipt, check, seconds, covered_by: a task; flaky; result
 	// and review: who has approved it

@@ -10,13 +10,12 @@ import (
 	"muster/internal/workspace"
 )
 
-// operations are what people do with a team beside its board, its mail and its runs: undo, clean, merge, pull requests,
-// receipts, the trial of a check. They work with a living team or without one, in any process. They need no model and
-// no member.
+// operations are what people do with a team beside its board, its mail and its runs. They work with a living team or
+// without one, in any process. They need no model and no member.
 //
 // To add one, write its steps as a method of operations, in a file of its own, and the function that embedders and
-// commands call in people.go. If it changes anything, it calls workspace.PrepareChange first. If it concerns what has
-// landed, it begins with lastRun. If it lands something, it opens a site, as undo.go does.
+// commands call in people.go. If it changes anything, it calls workspace.PrepareChange first. If it makes no sense
+// without a run, now or earlier, it begins with lastRun. If it lands something, it opens a site, as undo.go does.
 type operations struct {
 	workspace *workspace.Workspace
 	config    *Config

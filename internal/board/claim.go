@@ -272,13 +272,15 @@ type Details struct {
 
 // words says in a line why a task came back: the reason, and what is known of it.
 func (d Details) words(why string) string {
-	switch {
-	case (why == "conflict" || why == "secret") && d.Text != "":
-		why += " in " + text.CutBytes(text.OneLine(d.Text), 200)
-	case why == "review" && d.Text != "":
-		why += ": " + text.CutBytes(text.OneLine(d.Text), 200)
-	case why == "check" && d.Failed != "":
-		why += ": " + text.CutBytes(text.OneLine(d.Failed), 200)
+	about, before := d.Text, ": "
+	switch why {
+	case "conflict", "secret":
+		before = " in "
+	case "check":
+		about = d.Failed
+	}
+	if about != "" {
+		why += before + text.CutBytes(text.OneLine(about), 200)
 	}
 	if d.With != "" {
 		why += "; landed meanwhile: " + d.With
@@ -287,8 +289,7 @@ func (d Details) words(why string) string {
 }
 
 // Return gives a task whose landing failed back to its owner, in the same lane. The third in a row that counts makes it
-// needs_attention: nobody's, its lane kept, the fence moved. Why is "conflict", "check", "target", "empty", "review" or
-// "secret".
+// needs_attention: nobody's, its lane kept, the fence moved. Why is a reason of journal.TaskReturned.
 func (b *Board) Return(ctx context.Context, id muster.TaskID, fence int, why string, d Details) (muster.Task, error) {
 	words := d.words(why)
 	t, was, _, err := b.step(ctx, id, func(t *muster.Task) error {

@@ -14,7 +14,7 @@ import (
 
 // comeback is why a landing is returned. Each function below makes one: what happened, then what to do.
 type comeback struct {
-	reason  string // "conflict", "check", "target", "empty", "review" or "secret"; "": none
+	reason  string // one of journal.TaskReturned; "": none
 	text    string // for the owner's model
 	details board.Details
 }

@@ -2,6 +2,7 @@ package teammate
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 
@@ -29,7 +30,7 @@ var (
 	isStuck   = TeamProgress{HadTasks: true, Open: openTasks, Stuck: "task #1 is for a tester and there is none"}
 )
 
-// Each row is one of BEHAVIOUR.md's, or one of the rules by which a life goes on after a crash.
+// Each row is a rule of a life, or one by which it goes on after a crash.
 func TestNext(t *testing.T) {
 	lead := func(f LeadFacts) Facts { return Facts{Stage: Resting, Lead: true, LeadAtRest: f} }
 	inTalk := func(f Facts) Facts { f.InTalk = true; return f }
@@ -177,16 +178,21 @@ func drawFacts(t *rapid.T) Facts {
 	tasks := rapid.SampledFrom([][]muster.Task{nil, openTasks})
 	errs := []error{nil, errTurns, errLoop, errTest, errModel(llm.ContextFull), errModel(llm.Overloaded),
 		errModel(llm.Denied), errModel(llm.BadRequest)}
+	requests := rapid.SampledFrom([][]muster.Request{nil, {{ID: "0000beef", From: "bob", To: muster.Lead}}})
+	unreadable := rapid.SampledFrom([][]muster.UnreadableTask{nil, {{ID: 2}}})
 	progress := TeamProgress{HadTasks: flag("had"), Open: tasks.Draw(t, "open"), NeedsAttention: tasks.Draw(t, "needy"),
-		Working: rapid.SampledFrom([][]muster.Name{nil, {"bob"}}).Draw(t, "working"),
-		Stuck:   rapid.SampledFrom([]string{"", "stuck"}).Draw(t, "stuck")}
+		Landed:     rapid.IntRange(0, 2).Draw(t, "landed"),
+		Working:    rapid.SampledFrom([][]muster.Name{nil, {"bob"}}).Draw(t, "working"),
+		Unreadable: unreadable.Draw(t, "unreadable"), Unclaimable: tasks.Draw(t, "unclaimable"),
+		HeldOutside: tasks.Draw(t, "outside"), Requests: requests.Draw(t, "requests"), Patient: flag("patient"),
+		Stuck: rapid.SampledFrom([]string{"", "stuck"}).Draw(t, "stuck")}
 	return Facts{
 		Stage: Stage(rapid.IntRange(int(Starting), int(Left)).Draw(t, "stage")),
 		Lead:  flag("lead"), InTalk: flag("talk"), WakingMail: flag("mail"), Replaced: flag("replaced"),
 		Start: StartFacts{Opened: flag("opened"), Empty: flag("empty"), Recovered: flag("recovered"),
-			PhaseOver: flag("over"), OwesReply: flag("owes")},
+			PhaseOver: flag("over"), OwesReply: flag("owes"), Unneeded: flag("unneeded")},
 		Phase: PhaseFacts{Err: rapid.SampledFrom(errs).Draw(t, "error"), ByUser: flag("user"),
-			ShutdownGranted: flag("granted"), Restarts: rapid.IntRange(0, 3).Draw(t, "restarts")},
+			ShutdownGranted: flag("granted"), OwnModel: flag("own"), Restarts: rapid.IntRange(0, 3).Draw(t, "restarts")},
 		Idle: IdleFacts{Shutdown: rapid.SampledFrom([]muster.RequestID{"", "0000beef"}).Draw(t, "shutdown"),
 			JobsFinished: flag("jobs"),
 			Claim:        ClaimState(rapid.IntRange(int(NoClaim), int(LostClaim)).Draw(t, "claim")),
@@ -198,41 +204,70 @@ func drawFacts(t *rapid.T) Facts {
 
 func is[A Action](a Action) bool { _, ok := a.(A); return ok }
 
-// Whatever the facts are: what must never happen.
-func TestNextNever(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		f := drawFacts(t)
-		a := Next(f)
-		opens, _ := a.(OpenConversation)
-		end, ends := a.(Finish)
-		claims, waits, timesOut := is[ClaimTask](a), is[WaitForWork](a), is[TimeOut](a)
-		leaves := is[Leave](a) || is[GrantShutdown](a) || is[GiveUp](a) || is[Rejoin](a)
-		for what, happens := range map[string]bool{
-			"no action":                            a == nil,
-			"claims while it has a task":           claims && (f.Idle.Claim == Presented || f.Idle.Claim == LostClaim),
-			"begins a task twice for one wake":     claims && f.Idle.TriedTask,
-			"begins a task, and is to shut down":   claims && f.Idle.Shutdown != "",
-			"begins a task before its mail":        claims && f.WakingMail,
-			"waits while mail is there":            waits && f.WakingMail,
-			"waits though it is to shut down":      waits && f.Idle.Shutdown != "",
-			"waits with a claim that is lost":      waits && f.Idle.Claim == LostClaim,
-			"waits with a job to hear of":          waits && f.Idle.JobsFinished,
-			"times out, and keeps its claim":       timesOut && (f.Idle.KeepsClaim || !f.Idle.TimedOut),
-			"times out with mail":                  timesOut && f.WakingMail,
-			"the lead leaves like a teammate":      leaves && f.Lead && (f.Stage == Resting || f.Stage == PhaseEnded),
-			"asks the model at rest":               is[RunPhase](a) && f.Stage != Ready && f.Stage != Retrying,
-			"opens a conversation twice":           is[OpenConversation](a) && f.Start.Opened && !f.Start.Empty,
-			"a teammate forgets what it knows":     opens.Afresh && !f.Lead,
-			"listens without a conversation":       is[Listen](a) && !f.InTalk,
-			"ends a run that goes on":              ends && f.Stage == Resting && end.End.Code == 0 && len(f.LeadAtRest.Progress.Open) > 0,
-			"ends a conversation, or an idle life": ends && f.Stage == Resting && (f.InTalk || !f.Lead),
-			"sleeps while nothing can move":        is[Sleep](a) && f.LeadAtRest.Progress.Stuck != "",
-		} {
-			if happens {
-				t.Fatalf("%s: %T%+v", what, a, a)
+// A fact that is never drawn would make TestNextNever blind.
+func TestEachFactIsDrawn(t *testing.T) {
+	drawn, names := map[string]bool{}, map[string]bool{}
+	var look func(name string, v reflect.Value)
+	look = func(name string, v reflect.Value) {
+		names[name] = true
+		drawn[name] = drawn[name] || !v.IsZero()
+		if v.Kind() == reflect.Struct {
+			for i := range v.NumField() {
+				look(name+"."+v.Type().Field(i).Name, v.Field(i))
 			}
 		}
-	})
+	}
+	facts := rapid.Custom(drawFacts)
+	for seed := range 100 {
+		look("Facts", reflect.ValueOf(facts.Example(seed)))
+	}
+	for name := range names {
+		if !drawn[name] && name != "Facts.LeadAtRest.Progress.mayTake" { // by it Stuck is found
+			t.Errorf("%s is always zero", name)
+		}
+	}
+}
+
+// Whatever the facts are: what must never happen, in each stage.
+func TestNextNever(t *testing.T) {
+	for stage := Starting; stage <= Left; stage++ {
+		t.Run(fmt.Sprint(stage), func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { never(t, stage) }) })
+	}
+}
+
+func never(t *rapid.T, stage Stage) {
+	f := drawFacts(t)
+	f.Stage = stage
+	a := Next(f)
+	opens, _ := a.(OpenConversation)
+	end, ends := a.(Finish)
+	claims, waits, timesOut := is[ClaimTask](a), is[WaitForWork](a), is[TimeOut](a)
+	leaves := is[Leave](a) || is[GrantShutdown](a) || is[GiveUp](a) || is[Rejoin](a)
+	for what, happens := range map[string]bool{
+		"no action":                            a == nil,
+		"claims while it has a task":           claims && (f.Idle.Claim == Presented || f.Idle.Claim == LostClaim),
+		"begins a task twice for one wake":     claims && f.Idle.TriedTask,
+		"begins a task, and is to shut down":   claims && f.Idle.Shutdown != "",
+		"begins a task before its mail":        claims && f.WakingMail,
+		"waits while mail is there":            waits && f.WakingMail,
+		"waits though it is to shut down":      waits && f.Idle.Shutdown != "",
+		"waits with a claim that is lost":      waits && f.Idle.Claim == LostClaim,
+		"waits with a job to hear of":          waits && f.Idle.JobsFinished,
+		"times out, and keeps its claim":       timesOut && (f.Idle.KeepsClaim || !f.Idle.TimedOut),
+		"times out with mail":                  timesOut && f.WakingMail,
+		"the lead leaves like a teammate":      leaves && f.Lead && (f.Stage == Resting || f.Stage == PhaseEnded),
+		"asks the model at rest":               is[RunPhase](a) && f.Stage != Ready && f.Stage != Retrying,
+		"opens a conversation twice":           is[OpenConversation](a) && f.Start.Opened && !f.Start.Empty,
+		"a teammate forgets what it knows":     opens.Afresh && !f.Lead,
+		"listens without a conversation":       is[Listen](a) && !f.InTalk,
+		"ends a run that goes on":              ends && f.Stage == Resting && end.End.Code == 0 && len(f.LeadAtRest.Progress.Open) > 0,
+		"ends a conversation, or an idle life": ends && f.Stage == Resting && (f.InTalk || !f.Lead),
+		"sleeps while nothing can move":        is[Sleep](a) && f.LeadAtRest.Progress.Stuck != "",
+	} {
+		if happens {
+			t.Fatalf("%s: %T%+v", what, a, a)
+		}
+	}
 }
 
 func (p *life) factsAt(s Stage) Facts {

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,25 +10,47 @@ import (
 	"muster/internal/text"
 )
 
+// reasonNouns are what people call a landing that came back, in the order in which they read it. A reason that is not
+// here is its own noun, and comes after these.
+var reasonNouns = []struct{ reason, noun string }{{"check", "red check"}, {"conflict", "conflict"},
+	{"review", "review"}, {"secret", "secret"}, {"target", "moved target"}, {"empty", "empty lane"}}
+
+// comebacks is how many landings of the task came back.
+func (e *effort) comebacks() (n int) {
+	for _, times := range e.returned {
+		n += times
+	}
+	return n
+}
+
 // returned says how many landings came back that are fixed by now, and how many of them are nobody's fault; "" where
 // none did.
 func (s Summary) returned() string {
-	checks, conflicts, reviews, secrets, moved := 0, 0, 0, 0, 0
+	all, moved, byReason := 0, 0, map[string]int{}
 	for _, t := range s.landed {
 		work := s.Tally.effortOf(t.ID)
-		checks, conflicts, moved = checks+work.checks, conflicts+work.conflicts, moved+work.moved
-		reviews, secrets = reviews+work.reviews, secrets+work.secrets
+		all, moved = all+work.comebacks(), moved+work.moved
+		for reason, n := range work.returned {
+			byReason[reason] += n
+		}
 	}
-	fixed := slices.DeleteFunc([]string{text.Count(checks, "red check"), text.Count(conflicts, "conflict"),
-		text.Count(reviews, "review"), text.Count(secrets, "secret")},
-		func(s string) bool { return strings.HasPrefix(s, "0 ") })
-	if len(fixed) == 0 {
+	if all == 0 {
 		return ""
 	}
+	var fixed []string
+	for _, x := range reasonNouns {
+		if n := byReason[x.reason]; n > 0 {
+			fixed = append(fixed, text.Count(n, x.noun))
+		}
+		delete(byReason, x.reason)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(byReason)) {
+		fixed = append(fixed, fmt.Sprint(byReason[reason], " ", reason))
+	}
 	line := "returned and fixed: " + strings.Join(fixed, ", ")
-	switch all := checks + conflicts + reviews + secrets; {
-	case moved == 0:
-	case moved == all:
+	switch moved {
+	case 0:
+	case all:
 		line += " (by what had landed meanwhile)"
 	default:
 		line += fmt.Sprintf(" (%d by what had landed meanwhile)", moved)

@@ -265,7 +265,7 @@ func (s Summary) leftText(t muster.Task) string {
 	if work.owner != "" {
 		why = string(work.owner) + " left it"
 	}
-	if n := work.checks + work.conflicts + work.reviews; n > 0 {
+	if n := work.comebacks(); n > 0 {
 		why += "; " + text.Count(n, "landing") + " came back"
 		if t.Returned != "" {
 			why = Because(why+text.Plural(n, "", ", the last"), text.CutColumns(text.OneLine(t.Returned), 100))

@@ -129,6 +129,14 @@ func TestSummaryTellsApartWhatCameBack(t *testing.T) {
 	if got = summaryOf(t, Summary{Tally: n, Tasks: []muster.Task{one}}); !strings.Contains(got, "fixed: 1 conflict (by what had landed meanwhile)\n") {
 		t.Errorf("all of them:\n%s", got)
 	}
+	// A reason that people have no noun for is one as well.
+	for _, reason := range []string{"target", "large", "target", "review"} {
+		n.Add(at(journal.TaskReturned, "alice", 1, "reason", reason, "counts", true))
+	}
+	want := "fixed: 1 conflict, 1 review, 2 moved targets, 1 large (1 by what had landed meanwhile)\n"
+	if got = summaryOf(t, Summary{Tally: n, Tasks: []muster.Task{one}}); !strings.Contains(got, want) {
+		t.Errorf("other reasons:\n%s", got)
+	}
 }
 
 // Work that was taken off the target is not counted as landed there, and what is done about it is told whole.

@@ -37,14 +37,8 @@ type effort struct {
 	owner muster.Name
 	// tries is how many landings were begun.
 	tries int
-	// checks is how many of them came back because the check failed.
-	checks int
-	// conflicts is how many came back with a conflict.
-	conflicts int
-	// reviews is how many came back from their review.
-	reviews int
-	// secrets is how many came back with what looks like a key.
-	secrets int
+	// returned is how many of them came back, by the reason.
+	returned map[string]int
 	// moved is how many of all that came back did so only because the target had moved: they count against nobody.
 	moved  int
 	tokens float64
@@ -62,7 +56,7 @@ func NewTally() *Tally {
 // effortOf returns the effort of a task, adding one if there is none.
 func (t *Tally) effortOf(id muster.TaskID) *effort {
 	if t.tasks[id] == nil {
-		t.tasks[id] = &effort{}
+		t.tasks[id] = &effort{returned: map[string]int{}}
 	}
 	return t.tasks[id]
 }
@@ -85,16 +79,7 @@ func (t *Tally) Add(e muster.Event) {
 	case journal.TaskReturned: // the owner goes on in the same claim
 		w := t.effortOf(e.Task)
 		w.tries++
-		switch e.Text("reason") {
-		case "check":
-			w.checks++
-		case "review":
-			w.reviews++
-		case "secret":
-			w.secrets++
-		default:
-			w.conflicts++
-		}
+		w.returned[text.OneLine(e.Text("reason"))]++
 		if counts, isSaid := e.Fields["counts"].(bool); isSaid && !counts {
 			w.moved++
 		}
