@@ -37,9 +37,9 @@ type members struct {
 	readyLane   func(context.Context, muster.Lane) string
 
 	// The following is set by the host, before a member is made.
-	confinedBy sandbox.Method // nil: commands are not confined
-	launcher   proc.Launcher  // of commands
-	phases     *phaseWatch    // nil: nobody looks at what changes meanwhile
+	confinedBy *sandbox.Method // nil: commands are not confined
+	launcher   proc.Launcher   // of commands
+	phases     *phaseWatch     // nil: nobody looks at what changes meanwhile
 	collisions *collision.Watcher
 	mcp        *mcp.Pool // nil: there are no servers
 }

@@ -22,7 +22,7 @@ import (
 // and removeDirs removes the latter; a check has one of its own. A member's command and a check are confined by m,
 // unless it is nil, and the git of members has hooks.
 func (s *site) setLaunchers(
-	ctx context.Context, launcher proc.Launcher, m sandbox.Method,
+	ctx context.Context, launcher proc.Launcher, m *sandbox.Method,
 ) (members proc.Launcher, removeDirs func(), err error) {
 	logged := confined.Logged(s.config.Resources.limit(launcher), s.log, s.secrets)
 	members, checks, err := s.confine(ctx, logged, m)
@@ -93,13 +93,12 @@ func (s Sandbox) Rights() string {
 }
 
 // rightsBy is Rights with what the method that works here cannot give.
-func (s Sandbox) rightsBy(m sandbox.Method) string {
-	if m == nil || m.HasNamespaces() {
+func (s Sandbox) rightsBy(m *sandbox.Method) string {
+	if m == nil || m.HasNamespaces {
 		return s.Rights()
 	}
-	what, why, _ := m.Lacks()
-	text := fmt.Sprintf("commands are confined by %s: they write only in their lanes and have %s, because %s", m.Name(),
-		what, why)
+	text := fmt.Sprintf("commands are confined by %s: they write only in their lanes and have %s, because %s", m.Name,
+		m.Lacks, m.Why)
 	if s.OpenChecks {
 		text += openChecks
 	}
@@ -107,11 +106,11 @@ func (s Sandbox) rightsBy(m sandbox.Method) string {
 }
 
 // limitsBy tells a model what its commands cannot do with the method that works here; "" where they are not confined.
-func (s Sandbox) limitsBy(m sandbox.Method) string {
+func (s Sandbox) limitsBy(m *sandbox.Method) string {
 	switch {
 	case !s.On:
 		return ""
-	case m != nil && !m.HasNamespaces():
+	case m != nil && !m.HasNamespaces:
 		return "they can write only in the working directory, in $TMPDIR (not in /tmp) and in caches; they have no " +
 			"network, and not even localhost, so tests that start servers fail; git works, but for fetch and push"
 	}
@@ -121,7 +120,7 @@ func (s Sandbox) limitsBy(m sandbox.Method) string {
 
 // confine returns the launchers of members' commands and of checks, confined by m. Each is l where it is not.
 func (s *site) confine(
-	ctx context.Context, l proc.Launcher, m sandbox.Method,
+	ctx context.Context, l proc.Launcher, m *sandbox.Method,
 ) (members, checks proc.Launcher, err error) {
 	lanes, isGit := s.lanes.(*worktree.Lanes)
 	repo, isRepo := s.repository.(gitRepository)
@@ -149,7 +148,7 @@ func (s Sandbox) newChecks(l proc.Launcher, p confined.Place, network, setup *co
 
 // findSandbox returns what confines programs in the repository at root, nil where the settings want nothing. What
 // cannot be confined does not begin.
-func (c *Config) findSandbox(ctx context.Context, root string) (sandbox.Method, error) {
+func (c *Config) findSandbox(ctx context.Context, root string) (*sandbox.Method, error) {
 	if !c.Sandbox.On {
 		return nil, nil
 	}
@@ -226,7 +225,7 @@ func (s *site) openHelper(ctx context.Context) (git.Helper, error) {
 	return h.now, nil
 }
 
-func (c *Config) placeOf(m sandbox.Method, repo *git.Repo, lanes *worktree.Lanes, state paths.Dir) confined.Place {
+func (c *Config) placeOf(m *sandbox.Method, repo *git.Repo, lanes *worktree.Lanes, state paths.Dir) confined.Place {
 	return confined.Place{Method: m, Repo: repo, Lanes: lanes, State: state, Home: c.Home, UserDir: c.UserDir,
 		CacheDir: c.CacheDir, Environ: c.wholeEnviron(), Read: c.Sandbox.Read, Write: c.Sandbox.Write}
 }

@@ -182,20 +182,15 @@ func checkSandbox(ctx context.Context, a *App, root string, found *workspace.Fin
 		return
 	}
 	method, err := sandbox.Find(ctx, a.Env, root)
-	what, why, remedy := "", "", ""
-	if err == nil {
-		what, why, remedy = method.Lacks()
-	}
 	switch {
-	case what != "" && settings.Sandbox.On:
-		found.Add("sandbox", workspace.Note,
-			fmt.Sprintf("commands of members are confined by %s: they have %s, because %s", method.Name(), what, why),
-			remedy)
+	case err == nil && settings.Sandbox.On && method.Lacks != "":
+		found.Add("sandbox", workspace.Note, fmt.Sprintf("commands of members are confined by %s: they have %s, because %s",
+			method.Name, method.Lacks, method.Why), method.Remedy)
 	case err == nil && settings.Sandbox.On:
-		found.Add("sandbox", workspace.Healthy, "commands of members are confined by "+method.Name(), "")
+		found.Add("sandbox", workspace.Healthy, "commands of members are confined by "+method.Name, "")
 	case err == nil:
 		found.Add("sandbox", workspace.Note, "commands of members run with your rights, because your settings say so; "+
-			method.Name()+" works here and could confine them", "")
+			method.Name+" works here and could confine them", "")
 	case settings.Sandbox.On:
 		found.AddError("sandbox", err)
 	default:

@@ -57,7 +57,7 @@ func (p *Place) start(
 	if p.Method != nil {
 		var err error
 		s = withHome(s, p.Method, p.Home)
-		if len(n.Hosts) > 0 && p.Method.HasNamespaces() {
+		if len(n.Hosts) > 0 && p.Method.HasNamespaces {
 			if proxy, err = sandbox.StartProxy(n.Hosts); err != nil {
 				return nil, err
 			}

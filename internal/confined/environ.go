@@ -28,9 +28,9 @@ const homeName = "home"
 
 // withHome returns a program that cannot be shown an empty directory in the place of the user's home directory with a
 // home directory of its own beside its temporary files. Programs fail at settings that are there and cannot be read.
-func withHome(s proc.Spec, m sandbox.Method, home string) proc.Spec {
+func withHome(s proc.Spec, m *sandbox.Method, home string) proc.Spec {
 	dir := proc.Variable(s.Env, "TMPDIR")
-	if m.HasNamespaces() || home == "" || !filepath.IsAbs(dir) {
+	if m.HasNamespaces || home == "" || !filepath.IsAbs(dir) {
 		return s
 	}
 	own := filepath.Join(dir, homeName)

@@ -137,7 +137,7 @@ func (m *Members) placeRules(p *git.Place, isLane bool) sandbox.Rules {
 
 // hasNamespaces reports whether a command can be shown a file that others do not see.
 func (m *Members) hasNamespaces() bool {
-	return m.place.Method != nil && m.place.Method.HasNamespaces()
+	return m.place.Method != nil && m.place.Method.HasNamespaces
 }
 
 // commands are the commands in one working tree: some end in the background, and others start, at any time.

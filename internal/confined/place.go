@@ -23,7 +23,7 @@ import (
 
 // Place is where a team works, and what its programs may touch there besides what all may.
 type Place struct {
-	Method sandbox.Method
+	Method *sandbox.Method
 	Repo   *git.Repo
 	Lanes  *worktree.Lanes
 	State  paths.Dir // the state of the team
@@ -104,7 +104,7 @@ func (p *Place) gitConfig(path string) (sandbox.Rule, error) {
 	switch {
 	case err == nil && len(redact.InGitConfig(string(data))) == 0:
 		return sandbox.Rule{Path: path}, nil
-	case err != nil, p.CacheDir == "", !p.Method.HasNamespaces():
+	case err != nil, p.CacheDir == "", !p.Method.HasNamespaces:
 		return sandbox.Rule{Path: path, Access: sandbox.Masked}, nil //nolint:nilerr // Git says what is wrong with it.
 	}
 	clean := redact.CleanGitConfig(string(data))

@@ -12,14 +12,6 @@ import (
 	"muster/internal/testing/require"
 )
 
-// method is a method with or without namespaces.
-type method struct {
-	sandbox.Method
-	hasNamespaces bool
-}
-
-func (m method) HasNamespaces() bool { return m.hasNamespaces }
-
 // Of a git directory and its submodules only what git needs is shown, and settings without passwords.
 func TestGitDir(t *testing.T) {
 	dir := t.TempDir()
@@ -34,7 +26,7 @@ func TestGitDir(t *testing.T) {
 	}
 	require.NoError(t, os.Symlink(at("git-crypt"), at("link"))) // what it leads to is hidden
 	for _, hasNamespaces := range []bool{true, false} {
-		p := Place{Method: method{hasNamespaces: hasNamespaces}, CacheDir: t.TempDir()}
+		p := Place{Method: &sandbox.Method{HasNamespaces: hasNamespaces}, CacheDir: t.TempDir()}
 		r, err := p.gitDir(dir)
 		require.NoError(t, err)
 		var got []string

@@ -44,7 +44,7 @@ func TestEverydayScriptsDoNotAsk(t *testing.T) {
 // realBash runs scripts in a bash that is confined to a directory. Its PATH has only programs that note how they were
 // started, and a few that start others.
 type realBash struct {
-	method    sandbox.Method
+	method    *sandbox.Method
 	launcher  proc.Launcher
 	bash, dir string
 	runs      int

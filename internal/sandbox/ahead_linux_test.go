@@ -16,10 +16,17 @@ import (
 	"muster/internal/testing/wait"
 )
 
-// waits returns the sandbox that waits for a command, once there is one.
-func waits(t testing.TB, m Method) (id sandboxID, w *waiting) {
+// findAhead returns bubblewrap with what it starts ahead.
+func findAhead(t testing.TB) (*bubblewrap, proc.Launcher) {
 	t.Helper()
-	a := &m.(*bubblewrap).ahead
+	_, l := findNamespaces(t)
+	return require.Value(findBubblewrap(t.Context(), os.Environ(), nil))(t), l
+}
+
+// waits returns the sandbox that waits for a command, once there is one.
+func waits(t testing.TB, b *bubblewrap) (id sandboxID, w *waiting) {
+	t.Helper()
+	a := &b.ahead
 	wait.For(t, "a sandbox waits", func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -36,13 +43,13 @@ func waits(t testing.TB, m Method) (id sandboxID, w *waiting) {
 // A command that asks for the same sandbox as two before it gets one that was started ahead, and nobody else gets that
 // one. It is what a new one would be.
 func TestAhead(t *testing.T) {
-	m, l := findNamespaces(t)
+	b, l := findAhead(t)
 	dir := t.TempDir()
 	rules := append(System(), Rule{Path: dir, Access: Write})
 	start := func(ctx context.Context, command string, out io.Writer) proc.Process {
 		t.Helper()
 		s := proc.Spec{Argv: []string{"sh", "-c", command, "it's", ""}, Dir: dir, Env: []string{"PATH=/usr/bin:/bin", "A=b c"}, Out: out}
-		return require.Value(m.Start(ctx, l, s, rules))(t)
+		return require.Value(b.start(ctx, l, s, rules))(t)
 	}
 	run := func(command string, want int) string {
 		t.Helper()
@@ -59,7 +66,7 @@ func TestAhead(t *testing.T) {
 	}
 	run("true", 0)
 	for range 3 {
-		_, w := waits(t, m)
+		_, w := waits(t, b)
 		var out bytes.Buffer
 		p := start(t.Context(), look, &out)
 		if exit, err := p.Wait(); p.PID() != w.PID() || exit != 3 || err != nil || out.String() != first {
@@ -67,7 +74,7 @@ func TestAhead(t *testing.T) {
 		}
 	}
 	t.Run("the end of ctx", func(t *testing.T) {
-		waits(t, m)
+		waits(t, b)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		p := start(ctx, "sleep 1000", nil)
 		cancel(errors.ErrUnsupported)
@@ -76,7 +83,7 @@ func TestAhead(t *testing.T) {
 		}
 	})
 	t.Run("output that fails", func(t *testing.T) {
-		waits(t, m)
+		waits(t, b)
 		r, w := io.Pipe()
 		_ = r.CloseWithError(io.ErrShortBuffer)
 		if _, err := start(t.Context(), "yes", struct{ io.Writer }{w}).Wait(); !errors.Is(err, io.ErrShortBuffer) {
@@ -84,7 +91,7 @@ func TestAhead(t *testing.T) {
 		}
 	})
 	t.Run("one that was killed", func(t *testing.T) {
-		_, w := waits(t, m)
+		_, w := waits(t, b)
 		require.NoError(t, w.Kill())
 		<-w.ended
 		if got := run(look, 3); got != first {
@@ -92,15 +99,15 @@ func TestAhead(t *testing.T) {
 		}
 	})
 	t.Run("none asks", func(t *testing.T) {
-		id, w := waits(t, m)
-		m.(*bubblewrap).ahead.forget(id)
+		id, w := waits(t, b)
+		b.ahead.forget(id)
 		<-w.ended
 	})
 }
 
 // A sandbox that was started ahead is not used where what it shows has changed since, nor for another program.
 func TestAheadFits(t *testing.T) {
-	m, l := findNamespaces(t)
+	b, l := findAhead(t)
 	base := t.TempDir()
 	at := func(name string) string { return filepath.Join(base, name) }
 	write(t, base, filepath.Base, "dir/a", "hidden/b", "link-1/c", "link-2/d")
@@ -110,12 +117,12 @@ func TestAheadFits(t *testing.T) {
 	same := proc.Spec{Argv: []string{"sh", "-c", "cd " + base + "; find . -type f -size +0 | sort | tr '\\n' ' '"}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}}
 	run := func(s proc.Spec) (pid int, out string) {
 		t.Helper()
-		var b bytes.Buffer
-		s.Out = &b
-		p := require.Value(m.Start(t.Context(), l, s, rules))(t)
+		var text bytes.Buffer
+		s.Out = &text
+		p := require.Value(b.start(t.Context(), l, s, rules))(t)
 		_, err := p.Wait()
 		require.NoError(t, err)
-		return p.PID(), b.String()
+		return p.PID(), text.String()
 	}
 	again := func(name string) error {
 		return errors.Join(os.Rename(at(name), at("old-"+name)), os.Mkdir(at(name), 0o755), os.WriteFile(at(name+"/new"), []byte("new"), 0o600))
@@ -141,7 +148,7 @@ func TestAheadFits(t *testing.T) {
 			for range 2 {
 				run(same)
 			}
-			_, w := waits(t, m)
+			_, w := waits(t, b)
 			s := same
 			require.NoError(t, c.change(&s))
 			pid, out := run(s)
@@ -151,8 +158,8 @@ func TestAheadFits(t *testing.T) {
 			if !strings.Contains(out, c.want) || strings.Contains(out, "hidden") || strings.Contains(out, "secret") {
 				t.Errorf("it sees %s", out)
 			}
-			for id := range m.(*bubblewrap).ahead.asked {
-				m.(*bubblewrap).ahead.forget(id)
+			for id := range b.ahead.asked {
+				b.ahead.forget(id)
 			}
 		})
 	}

@@ -22,9 +22,6 @@ type bubblewrap struct {
 	ahead  ahead
 }
 
-// Name returns the name of the project, which is also that of the package in most distributions.
-func (*bubblewrap) Name() string { return "bubblewrap" }
-
 // namespaces are the arguments that give a program namespaces of its own and no capability.
 //
 // A program that may make a user namespace gets all capabilities in it, and with them much more of the kernel to
@@ -35,7 +32,7 @@ var namespaces = []string{"--unshare-user", "--disable-userns", "--unshare-pid",
 	"--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"}
 
 // findBubblewrap looks for bwrap, and tries it.
-func findBubblewrap(ctx context.Context, env, dirs []string) (Method, error) {
+func findBubblewrap(ctx context.Context, env, dirs []string) (*bubblewrap, error) {
 	path, _ := proc.FindOutside("bwrap", env, dirs...)
 	if path == "" {
 		return nil, errNone("bubblewrap is not installed",
@@ -78,14 +75,8 @@ func remedy(said string) string {
 	return "see docs/sandbox.md, or start with --no-sandbox"
 }
 
-// HasNamespaces returns true.
-func (*bubblewrap) HasNamespaces() bool { return true }
-
-// Lacks returns nothing: no other method gives more.
-func (*bubblewrap) Lacks() (what, why, remedy string) { return "", "", "" }
-
-// Start starts the program of s in namespaces of its own, or in those that were made ahead for such a one.
-func (b *bubblewrap) Start(ctx context.Context, l proc.Launcher, s proc.Spec, r Rules) (proc.Process, error) {
+// start starts the program of s in namespaces of its own, or in those that were made ahead for such a one.
+func (b *bubblewrap) start(ctx context.Context, l proc.Launcher, s proc.Spec, r Rules) (proc.Process, error) {
 	args := b.arguments(s.Dir, r)
 	id := sandboxFor(l, s, args, r)
 	return b.ahead.start(ctx, s, id, func(ctx context.Context, s proc.Spec) (proc.Process, error) {

@@ -14,28 +14,8 @@ import (
 	"muster/internal/text"
 )
 
-// landlocked confines programs with Landlock and a filter of their calls of the system (package landlock).
-type landlocked struct {
-	instead error // why it is not bubblewrap
-}
-
-// Name returns the name of the kernel's feature.
-func (*landlocked) Name() string { return "Landlock" }
-
-// HasNamespaces returns false.
-func (*landlocked) HasNamespaces() bool { return false }
-
-// Lacks says what Landlock cannot give, and why it is not bubblewrap.
-func (l *landlocked) Lacks() (what, why, remedy string) {
-	what = lackNamespaces
-	if !landlock.KeepsSignals() {
-		what += ", and they can send signals to your other processes (Linux 6.12 forbids it)"
-	}
-	return what, strings.TrimPrefix(muster.PlainText(l.instead), cannotConfine), muster.HintOf(l.instead)
-}
-
-// Start starts the program of s under a ruleset.
-func (*landlocked) Start(ctx context.Context, l proc.Launcher, s proc.Spec, r Rules) (proc.Process, error) {
+// startLandlocked starts the program of s under a ruleset and a filter of its calls of the system (package landlock).
+func startLandlocked(ctx context.Context, l proc.Launcher, s proc.Spec, r Rules) (proc.Process, error) {
 	file, writable, err := r.ruleset()
 	if err != nil {
 		return nil, err
@@ -46,8 +26,8 @@ func (*landlocked) Start(ctx context.Context, l proc.Launcher, s proc.Spec, r Ru
 }
 
 // findLandlock tries Landlock. instead is why bubblewrap does not work.
-func findLandlock(ctx context.Context, instead error) (Method, error) {
-	fail := func(err error) (Method, error) {
+func findLandlock(ctx context.Context, instead error) (*Method, error) {
+	fail := func(err error) (*Method, error) {
 		return nil, muster.Errorf(muster.Unavailable, "Landlock does not work: %s", text.OneLine(err.Error()))
 	}
 	switch v := landlock.Version(); {
@@ -72,7 +52,12 @@ func findLandlock(ctx context.Context, instead error) (Method, error) {
 	if err := <-tried; err != nil {
 		return fail(err)
 	}
-	return &landlocked{instead}, nil
+	lacks := lackNamespaces
+	if !landlock.KeepsSignals() {
+		lacks += ", and they can send signals to your other processes (Linux 6.12 forbids it)"
+	}
+	return &Method{Name: "Landlock", Lacks: lacks, Why: strings.TrimPrefix(muster.PlainText(instead), cannotConfine),
+		Remedy: muster.HintOf(instead), Start: startLandlocked}, nil
 }
 
 // devices are those that every program may use.

@@ -180,25 +180,25 @@ func (w *walk) follow(path string) string {
 }
 
 // Method is a way to confine programs.
-type Method interface {
+type Method struct {
 	// Name is what people call it.
-	Name() string
+	Name string
+	// HasNamespaces says that programs get namespaces of their own. Where they get none, rules with From are left out,
+	// no socket can be made, so that there is neither a network nor a loopback, and what is below a path that may be
+	// written may be written, too.
+	HasNamespaces bool
+	// Lacks says what programs cannot do that they could under the best method, Why it is not that one, and Remedy what
+	// to do about it; "" where it is.
+	Lacks, Why, Remedy string
 	// Start starts the program of s with a launcher, confined by the rules. Errors are those of proc.Launcher, and
 	// Unavailable.
-	Start(ctx context.Context, l proc.Launcher, s proc.Spec, r Rules) (proc.Process, error)
-	// HasNamespaces reports whether programs get namespaces of their own. Where they get none, rules with From are left
-	// out, no socket can be made, so that there is neither a network nor a loopback, and what is below a path that may
-	// be written may be written, too.
-	HasNamespaces() bool
-	// Lacks says what programs cannot do that they could under the best method, why this is not that one, and what to
-	// do about it; "" where it is.
-	Lacks() (what, why, remedy string)
+	Start func(ctx context.Context, l proc.Launcher, s proc.Spec, r Rules) (proc.Process, error)
 }
 
 // Find returns the method that works here, after a try of it: on Linux the first one of bubblewrap and Landlock. The
 // error says why there is none, and what to do. env is the environment of this process; programs that lie in one of
 // dirs are not trusted.
-func Find(ctx context.Context, env []string, dirs ...string) (Method, error) {
+func Find(ctx context.Context, env []string, dirs ...string) (*Method, error) {
 	go private() // the first command needs it
 	switch runtime.GOOS {
 	case "linux":
@@ -208,8 +208,11 @@ func Find(ctx context.Context, env []string, dirs ...string) (Method, error) {
 		return nil, errNone("that works on Linux and macOS only", "muster --no-sandbox starts without it")
 	}
 	b, err := findBubblewrap(ctx, env, dirs)
-	if err == nil || ctx.Err() != nil {
-		return b, err
+	if err == nil {
+		return &Method{Name: "bubblewrap", HasNamespaces: true, Start: b.start}, nil
+	}
+	if ctx.Err() != nil {
+		return nil, err
 	}
 	l, landlockErr := findLandlock(ctx, err)
 	if landlockErr != nil {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 }
 
 // find returns the method that works here.
-func find(t testing.TB) (Method, proc.Launcher) {
+func find(t testing.TB) (*Method, proc.Launcher) {
 	t.Helper()
 	l, err := proc.New(t.Context())
 	require.NoError(t, err)
@@ -40,10 +40,10 @@ func find(t testing.TB) (Method, proc.Launcher) {
 }
 
 // findNamespaces is find for what Landlock cannot do.
-func findNamespaces(t testing.TB) (Method, proc.Launcher) {
+func findNamespaces(t testing.TB) (*Method, proc.Launcher) {
 	t.Helper()
 	m, l := find(t)
-	if !m.HasNamespaces() {
+	if !m.HasNamespaces {
 		tier.Missing(t, "bubblewrap does not work")
 	}
 	return m, l
@@ -60,7 +60,7 @@ func write(t testing.TB, dir string, text func(name string) string, names ...str
 }
 
 // run runs a shell command with the rules, and returns what it prints.
-func run(t testing.TB, m Method, l proc.Launcher, r Rules, command string) string {
+func run(t testing.TB, m *Method, l proc.Launcher, r Rules, command string) string {
 	t.Helper()
 	var out bytes.Buffer
 	s := proc.Spec{Argv: []string{"/bin/sh", "-c", command}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, Out: &out}
@@ -203,10 +203,9 @@ func TestWithoutBubblewrap(t *testing.T) {
 		m, err := Find(t.Context(), []string{"PATH=" + c.path}, c.dirs...)
 		said, remedy := fmt.Sprint(err), muster.HintOf(err)
 		if err == nil {
-			var what string
-			what, said, remedy = m.Lacks()
-			if m.Name() != "Landlock" || strings.Contains(what, "signals") == landlock.KeepsSignals() {
-				t.Errorf("%s: found %s, which lacks %s, because %s", name, m.Name(), what, said)
+			said, remedy = m.Why, m.Remedy
+			if m.Name != "Landlock" || strings.Contains(m.Lacks, "signals") == landlock.KeepsSignals() {
+				t.Errorf("%s: found %s, which lacks %s, because %s", name, m.Name, m.Lacks, said)
 			}
 		}
 		if !strings.Contains(said, c.want) || remedy == "" {
@@ -242,7 +241,7 @@ func TestWithHome(t *testing.T) {
 }
 
 // findLandlocked returns Landlock, also where bubblewrap works.
-func findLandlocked(t testing.TB) Method {
+func findLandlocked(t testing.TB) *Method {
 	t.Helper()
 	m, err := findLandlock(t.Context(), errors.New("bubblewrap is not asked"))
 	if err != nil {

@@ -11,26 +11,12 @@ import (
 	"muster/internal/text"
 )
 
-// seatbelt confines programs of macOS with sandbox-exec, which reads what a program may do from a profile. Apple calls
-// the command deprecated and documents no profiles, and has shipped both since 2007; Bazel and Chromium rely on them.
-type seatbelt struct{}
-
-// sandboxExec is the program, which belongs to the system.
+// sandboxExec is a program of macOS, which reads what another one may do from a profile. Apple calls the command
+// deprecated and documents no profiles, and has shipped both since 2007; Bazel and Chromium rely on them.
 const sandboxExec = "/usr/bin/sandbox-exec"
 
-// Name returns the name of the command.
-func (seatbelt) Name() string { return "sandbox-exec" }
-
-// HasNamespaces returns false.
-func (seatbelt) HasNamespaces() bool { return false }
-
-// Lacks says what macOS cannot give.
-func (seatbelt) Lacks() (what, why, remedy string) {
-	return lackNamespaces, "macOS has no namespaces", ""
-}
-
-// Start starts the program of s with a profile of the rules.
-func (seatbelt) Start(ctx context.Context, l proc.Launcher, s proc.Spec, r Rules) (proc.Process, error) {
+// startSeatbelt starts the program of s with a profile of the rules.
+func startSeatbelt(ctx context.Context, l proc.Launcher, s proc.Spec, r Rules) (proc.Process, error) {
 	text, err := r.profile()
 	if err != nil {
 		return nil, errConfining(err)
@@ -40,7 +26,7 @@ func (seatbelt) Start(ctx context.Context, l proc.Launcher, s proc.Spec, r Rules
 }
 
 // findSeatbelt tries sandbox-exec: a program must run, and must not write a file that no rule names.
-func findSeatbelt(ctx context.Context) (Method, error) {
+func findSeatbelt(ctx context.Context) (*Method, error) {
 	const remedy = "see docs/sandbox.md, or start with --no-sandbox"
 	dir, err := os.MkdirTemp("", "muster-sandbox-")
 	if err != nil {
@@ -53,10 +39,8 @@ func findSeatbelt(ctx context.Context) (Method, error) {
 	}
 	file := filepath.Join(dir, "file")
 	said, err := try(ctx, []string{sandboxExec, "-p", rules, "/bin/sh", "-c", `(: > "$0") 2>/dev/null; exit 0`, file})
-	if err == nil {
-		if _, statErr := os.Stat(file); statErr == nil {
-			err = errors.New("it has let a program write where it may not")
-		}
+	if err == nil && hasOneOf(dir, "file") {
+		err = errors.New("it has let a program write where it may not")
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -64,7 +48,7 @@ func findSeatbelt(ctx context.Context) (Method, error) {
 	case err != nil:
 		return nil, errNone("sandbox-exec fails: "+strings.TrimSpace(said+" "+text.OneLine(err.Error())), remedy)
 	}
-	return seatbelt{}, nil
+	return &Method{Name: "sandbox-exec", Lacks: lackNamespaces, Why: "macOS has no namespaces", Start: startSeatbelt}, nil
 }
 
 // profileHead is what every program may do. Of the rules in a profile the last one that fits counts.

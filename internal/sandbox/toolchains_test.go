@@ -98,7 +98,7 @@ func TestHome(t *testing.T) {
 	write(t, base, filepath.Base, toolchainFiles...)
 	require.NoError(t, os.Symlink("home", filepath.Join(base, "alias")))
 	env := []string{"PATH=" + base + "/alias/node/bin:" + base + "/other/bin:" + base + "/home/bin", "CARGO_HOME=" + base + "/home/.cargo"}
-	for name, m := range map[string]Method{"bubblewrap": m, "Landlock": findLandlocked(t)} {
+	for name, m := range map[string]*Method{"bubblewrap": m, "Landlock": findLandlocked(t)} {
 		got := run(t, m, l, slices.Concat(System(), Toolchains(env, base+"/alias")), "cd "+base+`
 for f in `+strings.Join(toolchainFiles, " ")+` alias/node/lib/x alias/.ssh/id; do cat $f >/dev/null 2>&1 && echo $f; done; cat /var/run/* 2>/dev/null; true`)
 		want := `home/.cargo/bin/cargo home/.cargo/registry/x home/.gem/ruby/3/x home/.m2/repository/x home/go/pkg/mod/x
