@@ -3,6 +3,7 @@ package confined
 import (
 	"context"
 	"path/filepath"
+	"slices"
 
 	"muster/internal/check"
 	"muster/internal/proc"
@@ -22,9 +23,8 @@ type Checks struct {
 // NewChecks returns a launcher that starts what l starts, confined. A set-up reaches the hosts of setup, and a check
 // those of network.
 func NewChecks(l proc.Launcher, p Place, network, setup *Network) *Checks {
-	r := append(p.toolchains(), sandbox.Rule{Path: p.Repo.Root(), Access: sandbox.Empty},
-		sandbox.Rule{Path: worktree.Home(p.Lanes), Access: sandbox.Empty})
-	return &Checks{l, NewOwn(l, p), append(r, p.besides()...), network, setup}
+	always := slices.Concat(p.toolchains(), sandbox.Empty.Rules(p.Repo.Root(), worktree.Home(p.Lanes)), p.besides())
+	return &Checks{l, NewOwn(l, p), always, network, setup}
 }
 
 // ForSetup returns the launcher for the set-up.

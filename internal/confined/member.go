@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"muster"
@@ -34,27 +35,19 @@ func NewMembers(l proc.Launcher, p Place, n *Network) (*Members, error) {
 	if p.Method == nil { // nothing confines, and only git works in a place of its own
 		return m, nil
 	}
-	m.always = p.toolchains()
 	// Where the repository is the home directory itself, its files are the user's own.
 	root := p.Repo.Root()
-	if rel, err := filepath.Rel(root, p.Home); p.Home == "" || err != nil || !filepath.IsLocal(rel) {
-		m.always = append(m.always, sandbox.Rule{Path: root})
+	if rel, err := filepath.Rel(root, p.Home); p.Home != "" && err == nil && filepath.IsLocal(rel) {
+		root = ""
 	}
 	hidden, err := p.hidden()
 	if err != nil {
 		return nil, err
 	}
-	m.always = append(m.always, hidden...)
-	for _, dir := range p.Repo.Borrowed() {
-		m.always = append(m.always, sandbox.Rule{Path: dir})
-	}
-	// The hooks of the agents' git.
-	m.always = append(m.always, sandbox.Rule{Path: filepath.Join(p.State.Team(), "githooks")})
-	m.always = append(m.always, p.besides()...)
-	if m.cache, err = p.cache(); m.cache != "" {
-		m.always = append(m.always, sandbox.Rule{Path: m.cache, Access: sandbox.Write})
-		m.always = append(m.always, modules(p.Environ, p.Home, m.cache)...)
-	}
+	m.cache, err = p.cache()
+	m.always = slices.Concat(p.toolchains(), sandbox.Read.Rules(root), hidden, sandbox.Read.Rules(p.Repo.Borrowed()...),
+		sandbox.Read.Rules(filepath.Join(p.State.Team(), "githooks")), p.besides(), // of the agents' git
+		sandbox.Write.Rules(m.cache), modules(p.Environ, p.Home, m.cache))
 	return m, err
 }
 

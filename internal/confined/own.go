@@ -28,15 +28,11 @@ func NewOwn(l proc.Launcher, p Place) *Own {
 	programs, r := sandbox.Programs(), sandbox.Rules{}
 	for _, dir := range []string{p.Repo.Root(), worktree.Home(p.Lanes)} {
 		if programs.Show(dir) { // such as /usr/src/app
-			r = append(r, sandbox.Rule{Path: dir, Access: sandbox.Empty})
+			r = append(r, sandbox.Empty.Rules(dir)...)
 		}
 	}
-	r = append(r, sandbox.Rules{{Path: common}, {Path: at("config"), Access: sandbox.Masked},
-		{Path: at("config.worktree"), Access: sandbox.Masked}, {Path: at("git-crypt"), Access: sandbox.Empty},
-		{Path: at("worktrees"), Access: sandbox.Empty}, {Path: at("muster"), Access: sandbox.Empty}}...)
-	for _, dir := range p.Repo.Borrowed() {
-		r = append(r, sandbox.Rule{Path: dir})
-	}
+	r = slices.Concat(r, sandbox.Read.Rules(common), sandbox.Masked.Rules(at("config"), at("config.worktree")),
+		sandbox.Empty.Rules(at("git-crypt"), at("worktrees"), at("muster")), sandbox.Read.Rules(p.Repo.Borrowed()...))
 	o := &Own{launcher: l, place: p, filters: append(p.toolchains(), r...)}
 	o.files = append(programs, r...)
 	for _, name := range []string{"git", "sh", "cp"} {
@@ -54,13 +50,7 @@ func (o *Own) ForFiles(read, write []string) proc.Launcher { return o.with(o.fil
 func (o *Own) ForFilters(read, write []string) proc.Launcher { return o.with(o.filters, read, write) }
 
 func (o *Own) with(rules sandbox.Rules, read, write []string) proc.Launcher {
-	rules = slices.Clone(rules)
-	for _, dir := range read {
-		rules = append(rules, sandbox.Rule{Path: dir})
-	}
-	for _, dir := range write {
-		rules = append(rules, sandbox.Rule{Path: dir, Access: sandbox.Write})
-	}
+	rules = slices.Concat(rules, sandbox.Read.Rules(read...), sandbox.Write.Rules(write...))
 	return &forFiles{o.launcher, &o.place, rules}
 }
 

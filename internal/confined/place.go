@@ -41,24 +41,12 @@ func (p *Place) toolchains() sandbox.Rules {
 	own := []string{p.UserDir, p.CacheDir}
 	hidden := append(p.stateDirs(), own...)
 	hidden = append(hidden, p.Repo.CommonDir())
-	r := append(sandbox.System(), sandbox.Toolchains(p.Environ, p.Home, hidden...)...)
-	for _, dir := range own {
-		if dir != "" {
-			r = append(r, sandbox.Rule{Path: dir, Access: sandbox.Empty})
-		}
-	}
-	return r
+	return slices.Concat(sandbox.System(), sandbox.Toolchains(p.Environ, p.Home, hidden...), sandbox.Empty.Rules(own...))
 }
 
 // besides returns the rules for the paths that the user has named. They count more than any other.
-func (p *Place) besides() (r sandbox.Rules) {
-	for _, path := range p.Read {
-		r = append(r, sandbox.Rule{Path: path})
-	}
-	for _, path := range p.Write {
-		r = append(r, sandbox.Rule{Path: path, Access: sandbox.Write})
-	}
-	return r
+func (p *Place) besides() sandbox.Rules {
+	return append(sandbox.Read.Rules(p.Read...), sandbox.Write.Rules(p.Write...)...)
 }
 
 // gitNames are what a git directory has for git, besides HEAD, MERGE_MSG and others in capital letters.
@@ -121,15 +109,12 @@ func (p *Place) gitConfig(path string) (sandbox.Rule, error) {
 
 // hidden returns the rules that take the state of the team and the lanes out of what is readable. Directories that the
 // team has not needed yet are made: one that came while a command runs would be seen by it.
-func (p *Place) hidden() (r sandbox.Rules, err error) {
+func (p *Place) hidden() (_ sandbox.Rules, err error) {
 	all := p.stateDirs()
 	for _, dir := range all[1:] {
 		err = cmp.Or(err, durable.MakeDirBelow(string(p.State), dir))
 	}
-	for _, dir := range all {
-		r = append(r, sandbox.Rule{Path: dir, Access: sandbox.Empty})
-	}
-	return r, err
+	return sandbox.Empty.Rules(all...), err
 }
 
 // stateDirs returns the directory of the lanes, then those of the team's state.
@@ -153,9 +138,9 @@ func (p *Place) cache() (string, error) {
 }
 
 // temporary returns the rule for the directory for temporary files that an environment names.
-func temporary(env []string) (r sandbox.Rules) {
+func temporary(env []string) sandbox.Rules {
 	if dir := proc.Variable(env, "TMPDIR"); filepath.IsAbs(dir) {
-		r = append(r, sandbox.Rule{Path: dir, Access: sandbox.Write})
+		return sandbox.Write.Rules(dir)
 	}
-	return r
+	return nil
 }

@@ -65,6 +65,16 @@ type Rule struct {
 // Rules say what a program sees.
 type Rules []Rule
 
+// Rules returns the rules that give a program this access to some paths; "" is none.
+func (a Access) Rules(paths ...string) (r Rules) {
+	for _, path := range paths {
+		if path != "" {
+			r = append(r, Rule{Path: path, Access: a})
+		}
+	}
+	return r
+}
+
 // resolved returns the rules for what their paths lead to here, so that no second name of a directory gets round a
 // rule. Those of directories come before those of what is below, one for each path. Links on the way to a path are
 // rules with the access link, where no directory that is shown has them. What the rule above it shows is left out.

@@ -23,18 +23,12 @@ var temporaryDirs = []string{"/tmp", "/var/tmp", "/run", "/dev/shm", "/var/run",
 func System() Rules { return append(system(), private()...) }
 
 // system is System without what is private.
-func system() (r Rules) {
-	for _, path := range systemDirs {
-		r = append(r, Rule{Path: path})
-	}
-	for _, path := range temporaryDirs {
-		r = append(r, Rule{Path: path, Access: Empty})
-	}
+func system() Rules {
 	// What /run has is sockets of services, which a mount that is read-only does not protect. The addresses of names'
 	// servers are of no use without a network, but programs complain when they are missing.
-	return append(r, Rule{Path: "/run/systemd/resolve/stub-resolv.conf"},
-		Rule{Path: "/run/systemd/resolve/resolv.conf"},
-		Rule{Path: "/run/current-system"}, Rule{Path: "/run/opengl-driver"}) // of NixOS
+	return slices.Concat(Read.Rules(systemDirs...), Empty.Rules(temporaryDirs...),
+		Read.Rules("/run/systemd/resolve/stub-resolv.conf", "/run/systemd/resolve/resolv.conf",
+			"/run/current-system", "/run/opengl-driver")) // of NixOS
 }
 
 // forPrograms has the programs and libraries of a Linux system, and what these need of its settings.
@@ -43,13 +37,11 @@ var forPrograms = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", 
 
 // Programs returns the rules for programs of the system that need hardly any settings. They are a third of those of
 // System, and bubblewrap needs time for each.
-func Programs() (r Rules) {
+func Programs() Rules {
 	if runtime.GOOS != "linux" {
 		return System()
 	}
-	for _, path := range forPrograms {
-		r = append(r, Rule{Path: path})
-	}
+	r := Read.Rules(forPrograms...)
 	for _, x := range private() {
 		if r.Show(x.Path) {
 			r = append(r, x)
