@@ -36,12 +36,11 @@ func (c *Checks) ForSetup() proc.Launcher {
 
 // Open returns a launcher that starts checks and set-ups with the user's rights, and confines only what works there
 // afterwards.
-func (c *Checks) Open() proc.Launcher { return &openChecks{c.Launcher, c.Own} }
-
-// openChecks is the launcher of Open.
-type openChecks struct {
-	proc.Launcher
-	*Own
+func (c *Checks) Open() proc.Launcher {
+	return &struct {
+		proc.Launcher
+		*Own
+	}{c.Launcher, c.Own}
 }
 
 // Start starts a check, or a set-up, in the checkout that was made for it. What they leave there goes before the next
@@ -56,12 +55,11 @@ func (c *Checks) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
 	}
 	rules = append(append(rules, c.always...), sandbox.Rule{Path: own, Access: sandbox.Write, MustExist: true})
 	rules = append(rules, temporary(s.Env)...)
-	s.Env = withoutSession(s.Env)
 	if filepath.IsAbs(cache) {
 		// The build cache of Go that checks have otherwise is one for all repositories.
 		s.Env = withModules(proc.WithVariables(s.Env, "GOCACHE="+filepath.Join(cache, "go-build")), cache, c.place.Home)
 		rules = append(rules, sandbox.Rule{Path: cache, Access: sandbox.Write, MustExist: true})
 		rules = append(rules, modules(c.place.Environ, c.place.Home, cache)...)
 	}
-	return c.place.start(ctx, c.Launcher, s, rules, c.network, nil)
+	return c.place.start(ctx, c.Launcher, s, rules, c.network)
 }

@@ -45,48 +45,38 @@ type Network struct {
 	told sync.Map
 }
 
-// start starts a program, confined by the method if there is one. When it has ended, after is called before its Wait
-// returns; what it writes to out follows what the program has printed.
+// start starts a program, confined by the method if there is one.
 func (p *Place) start(
-	ctx context.Context, l proc.Launcher, s proc.Spec, rules sandbox.Rules, n *Network, after func(out io.Writer) error,
+	ctx context.Context, l proc.Launcher, s proc.Spec, rules sandbox.Rules, n *Network,
 ) (proc.Process, error) {
-	// What the launcher below writes to ends with the program; what is told here comes after that.
-	out := cmp.Or[io.Writer](s.Out, io.Discard)
-	var proxy *sandbox.Proxy
-	launch := l.Start
-	if p.Method != nil {
-		var err error
-		s = withHome(s, p.Method, p.Home)
-		if len(n.Hosts) > 0 && p.Method.HasNamespaces {
-			if proxy, err = sandbox.StartProxy(n.Hosts); err != nil {
-				return nil, err
-			}
-			var more sandbox.Rules
-			if s.Argv, more, err = sandbox.WithNetwork(s.Argv, proxy); err != nil {
-				proxy.Close()
-				return nil, err
-			}
-			rules = append(rules, more...)
-		}
-		launch = func(ctx context.Context, s proc.Spec) (proc.Process, error) {
-			return p.Method.Start(ctx, l, s, rules)
-		}
+	if p.Method == nil {
+		return l.Start(ctx, s)
 	}
-	running, err := launch(ctx, s)
+	s.Env = withoutSession(s.Env)
+	s = withHome(s, p.Method, p.Home)
+	if len(n.Hosts) == 0 || !p.Method.HasNamespaces {
+		return p.Method.Start(ctx, l, s, rules)
+	}
+	proxy, err := sandbox.StartProxy(n.Hosts)
+	if err != nil {
+		return nil, err
+	}
+	argv, more := proxy.Command(s.Argv)
+	s.Argv = argv
+	running, err := p.Method.Start(ctx, l, s, append(rules, more...))
 	if err != nil {
 		proxy.Close()
 		return nil, err
 	}
 	return proc.Then(running, func(exit int, err error) (int, error) {
-		n.tell(proxy, out)
+		n.tell(proxy, outOf(s))
 		proxy.Close()
-		if after == nil {
-			return exit, err
-		}
-		taking := after(out)
-		return exit, cmp.Or(err, taking)
+		return exit, err
 	}), nil
 }
+
+// outOf returns what gets the output of a program. It ends with the program, and what is told here comes after that.
+func outOf(s proc.Spec) io.Writer { return cmp.Or[io.Writer](s.Out, io.Discard) }
 
 // tell tells whoever reads the output of a program, and the user, once, which hosts were refused. Most programs say
 // only that a proxy has refused something.

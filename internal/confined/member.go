@@ -65,11 +65,12 @@ func (m *Members) Start(ctx context.Context, s proc.Spec) (proc.Process, error) 
 	if err != nil {
 		return nil, err
 	}
-	p, err := m.startIn(ctx, s, rules, end)
+	p, err := m.startIn(ctx, s, rules)
 	if err != nil {
 		end()
+		return nil, err
 	}
-	return p, err
+	return proc.Then(p, func(exit int, err error) (int, error) { end(); return exit, err }), nil
 }
 
 // commandName is what people call a command.
@@ -80,37 +81,32 @@ func commandName(argv []string) string {
 	return text.CutBytes(text.OneLine(argv[len(argv)-1]), 60)
 }
 
-// startIn starts a command in the working tree that it has begun to use. end is called when it has ended.
-func (m *Members) startIn(ctx context.Context, s proc.Spec, rules sandbox.Rules, end func()) (proc.Process, error) {
+// startIn starts a command in the working tree that it has begun to use.
+func (m *Members) startIn(ctx context.Context, s proc.Spec, rules sandbox.Rules) (proc.Process, error) {
+	if m.cache != "" {
+		s.Env = withCaches(s.Env, m.cache, m.place.Home)
+	}
 	place, isLane, err := worktree.PlaceAt(ctx, m.place.Lanes, s.Dir)
 	if err != nil {
 		return nil, err
 	}
-	after := func(io.Writer) error { end(); return nil }
 	if place == nil {
 		rules = append(rules, sandbox.Rule{Path: s.Dir, MustExist: true})
-	} else {
-		if err := m.enter(ctx, place); err != nil {
-			return nil, err
-		}
-		rules = append(rules, m.placeRules(place, isLane)...)
-		// The end of the member is no reason to lose what its command has committed.
-		late := context.WithoutCancel(ctx)
-		after = func(out io.Writer) error {
-			defer end()
-			return explain(m.leave(late, place, out), out)
-		}
+		return m.place.start(ctx, m.Launcher, s, rules, m.network)
 	}
-	if m.place.Method != nil {
-		if s.Env = withoutSession(s.Env); m.cache != "" {
-			s.Env = withCaches(s.Env, m.cache, m.place.Home)
-		}
+	if err := m.enter(ctx, place); err != nil {
+		return nil, err
 	}
-	p, err := m.place.start(ctx, m.Launcher, s, rules, m.network, after)
+	p, err := m.place.start(ctx, m.Launcher, s, append(rules, m.placeRules(place, isLane)...), m.network)
+	// The end of the member is no reason to lose what its command has committed.
+	late := context.WithoutCancel(ctx)
 	if err != nil {
-		_ = after(io.Discard) // it has not run, so there is nothing to lose
+		_ = m.leave(late, place, io.Discard) // it has not run, so there is nothing to lose
+		return nil, err
 	}
-	return p, err
+	return proc.Then(p, func(exit int, err error) (int, error) {
+		return exit, cmp.Or(err, explain(m.leave(late, place, outOf(s)), outOf(s)))
+	}), nil
 }
 
 // placeRules returns the rules for a working tree and its git directory. Commands write in a lane, and not in a scratch

@@ -51,18 +51,7 @@ func (o *Own) ForFilters(read, write []string) proc.Launcher { return o.with(o.f
 
 func (o *Own) with(rules sandbox.Rules, read, write []string) proc.Launcher {
 	rules = slices.Concat(rules, sandbox.Read.Rules(read...), sandbox.Write.Rules(write...))
-	return &forFiles{o.launcher, &o.place, rules}
-}
-
-// forFiles is the launcher of ForFiles and ForFilters.
-type forFiles struct {
-	proc.Launcher
-	place *Place
-	rules sandbox.Rules
-}
-
-// Start starts a program.
-func (f *forFiles) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
-	s.Env = withoutSession(s.Env)
-	return f.place.start(ctx, f.Launcher, s, f.rules, &Network{}, nil)
+	return &launcher{o.launcher, func(ctx context.Context, s proc.Spec) (proc.Process, error) {
+		return o.place.start(ctx, o.launcher, s, rules, &Network{})
+	}}
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
-	"muster"
 	"muster/internal/proc"
 )
 
@@ -31,7 +30,7 @@ const (
 var hasForwardMain atomic.Bool
 
 // ForwardMain is called early in main, and in TestMain of packages whose tests confine programs. If this process was
-// started as a forwarder, it runs the command and never returns; else it notes that WithNetwork can start one. The same
+// started as a forwarder, it runs the command and never returns; else it notes that a Proxy can have one. The same
 // holds for one that connects to a Server.
 func ForwardMain() {
 	if len(os.Args) == 3 && os.Args[1] == dialWord {
@@ -52,17 +51,10 @@ func ForwardMain() {
 	os.Exit(exit)
 }
 
-// WithNetwork returns the command that runs argv with the network of a proxy, and the rules that it needs. The error is
-// Unavailable where ForwardMain was not called.
-func WithNetwork(argv []string, p *Proxy) ([]string, Rules, error) {
-	if !hasForwardMain.Load() {
-		return nil, nil, muster.Errorf(muster.Unavailable, "the network of confined commands cannot be served").
-			WithHint("call team.Guard first thing in main")
-	}
-	self, err := os.Executable()
+// Command returns the command that runs argv with the network of a proxy, and the rules that it needs.
+func (p *Proxy) Command(argv []string) ([]string, Rules) {
 	return append([]string{forwarderPath, forwardWord}, argv...), Rules{
-		{Path: forwarderPath, From: self, MustExist: true},
-		{Path: proxyPath, From: p.Dir(), MustExist: true}}, err
+		{Path: forwarderPath, From: p.self, MustExist: true}, {Path: proxyPath, From: p.dir, MustExist: true}}
 }
 
 // forward runs a command with the proxy, and returns its exit status.

@@ -25,7 +25,8 @@ import (
 // A Proxy lets the programs of one call reach some hosts: a confined program has no network, and talks to the proxy
 // through a socket in a directory (forward.go). The proxy looks the names up, so a program cannot choose the address.
 type Proxy struct {
-	dir    string
+	self   string // the program that can be a forwarder
+	dir    string // has the socket
 	hosts  []config.Host
 	dial   func(context.Context, string, func(address string) error) (net.Conn, error)
 	server http.Server
@@ -63,61 +64,57 @@ func dialHost(ctx context.Context, address string, control func(address string) 
 	return d.DialContext(ctx, "tcp", address)
 }
 
-// StartProxy starts a proxy to the hosts, as config.ParseHost knows them. Close ends it, with all its connections.
+// StartProxy starts a proxy to the hosts, as config.ParseHost knows them. Close ends it, with all its connections. The
+// error is Unavailable where ForwardMain was not called.
 func StartProxy(hosts []string) (*Proxy, error) {
-	var all []config.Host
+	if !hasForwardMain.Load() {
+		return nil, muster.Errorf(muster.Unavailable, "the network of confined commands cannot be served").
+			WithHint("call team.Guard first thing in main")
+	}
+	p := &Proxy{dial: dialHost, open: make(chan struct{}, maxConns)}
 	for _, text := range hosts {
 		h, err := config.ParseHost(text)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, h)
+		p.hosts = append(p.hosts, h)
+	}
+	fail := func(err error) (*Proxy, error) {
+		return nil, muster.Errorf(muster.Unavailable, "the network of a command cannot be served: %w", err)
+	}
+	var err error
+	if p.self, err = os.Executable(); err != nil {
+		return fail(err)
 	}
 	// The path of a socket may have 107 bytes.
-	dir, err := os.MkdirTemp("", "muster-net-")
-	if err != nil {
-		return nil, errNoNetwork(err)
+	if p.dir, err = os.MkdirTemp("", "muster-net-"); err != nil {
+		return fail(err)
 	}
 	// What a program sends is of no interest to the user.
 	silent := log.New(io.Discard, "", 0)
-	p := &Proxy{dir: dir, hosts: all, dial: dialHost, open: make(chan struct{}, maxConns)}
 	p.server = http.Server{Handler: p, ReadHeaderTimeout: dialTimeout, MaxHeaderBytes: maxHeader, ErrorLog: silent,
 		ConnState: p.count}
 	// A redirect is for the program to follow, which has to ask for the next host. Queries go on as they are.
 	p.plain = httputil.ReverseProxy{ErrorHandler: refuseGateway, ErrorLog: silent,
 		Transport: &http.Transport{DialContext: p.connect, DisableKeepAlives: true},
 		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL.RawQuery = r.In.URL.RawQuery }}
-	l, err := net.Listen("unix", filepath.Join(dir, socketName))
+	l, err := net.Listen("unix", filepath.Join(p.dir, socketName))
 	if err != nil {
-		_ = os.RemoveAll(dir)
-		return nil, errNoNetwork(err)
+		_ = os.RemoveAll(p.dir)
+		return fail(err)
 	}
 	go func() { _ = p.server.Serve(l) }()
 	return p, nil
 }
 
-// errNoNetwork says that the system has not let a proxy start.
-func errNoNetwork(err error) error {
-	return muster.Errorf(muster.Unavailable, "the network of a command cannot be served: %w", err)
-}
-
-// Close ends the proxy. A nil one has ended.
+// Close ends the proxy.
 func (p *Proxy) Close() {
-	if p == nil {
-		return
-	}
 	_ = p.server.Close() // connections that were taken over end with the programs that hold them
 	_ = os.RemoveAll(p.dir)
 }
 
-// Dir is the directory with the socket.
-func (p *Proxy) Dir() string { return p.dir }
-
 // Refused returns the hosts that programs have asked for and that are not allowed, each once.
 func (p *Proxy) Refused() []string {
-	if p == nil {
-		return nil
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.refused)

@@ -51,7 +51,7 @@ func served(t *testing.T, hosts ...string) (*Proxy, *http.Client) {
 	}
 	t.Cleanup(p.Close)
 	socket := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(p.Dir(), socketName))
+		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(p.dir, socketName))
 	}
 	proxy := &url.URL{Scheme: "http", Host: "proxy", User: url.UserPassword("u", "p")}
 	return p, &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DialContext: socket}}
@@ -82,7 +82,7 @@ func TestProxyAllowsByName(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
-	go accept(l, filepath.Join(p.Dir(), socketName))
+	go accept(l, filepath.Join(p.dir, socketName))
 	waits, err := net.Dial("tcp", l.Addr().String())
 	require.NoError(t, err)
 	defer waits.Close()
@@ -113,7 +113,7 @@ func TestProxyAllowsByName(t *testing.T) {
 		}
 	}
 	p.Close()
-	if _, err := os.Stat(p.Dir()); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(p.dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("its directory: %v", err)
 	}
 }
@@ -124,7 +124,7 @@ func TestProxyIsBounded(t *testing.T) {
 	p, _ := served(t)
 	dial := func() net.Conn {
 		t.Helper()
-		c := require.Value(net.Dial("unix", filepath.Join(p.Dir(), socketName)))(t)
+		c := require.Value(net.Dial("unix", filepath.Join(p.dir, socketName)))(t)
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
@@ -248,8 +248,7 @@ func TestNetworkOfAConfinedCommand(t *testing.T) {
 	tier.Needs(t, "/usr/bin/curl") // as the confined program finds it
 	m, l := findNamespaces(t)
 	p, _ := served(t, "example.org")
-	argv, rules, err := WithNetwork([]string{"curl", "-sS", "http://example.org/a", "http://evil.com/"}, p)
-	require.NoError(t, err)
+	argv, rules := p.Command([]string{"curl", "-sS", "http://example.org/a", "http://evil.com/"})
 	want := "hello from example.org/amuster: the network is off for commands, and evil.com is not among the hosts " +
 		"that the user allows (sandbox.network)\n"
 	if got := run(t, m, l, append(System(), rules...), strings.Join(argv, " ")); got != want {
