@@ -117,36 +117,26 @@ func (b *bubblewrap) arguments(dir string, r Rules) []string {
 	return append(args, "--remount-ro", "/", "--chdir", dir, "--")
 }
 
-// emptySize returns how many bytes a directory of a program's own may hold. They are memory, which nobody but a control
-// group counts.
-func emptySize() int64 { return max(256<<20, proc.MachineMemory()/16) }
-
 // mount returns the arguments that make a rule hold.
 func mount(x Rule) []string {
-	switch from := x.From; x.Access {
-	case link:
+	from := cmp.Or(x.From, x.Path)
+	if x.Access == link {
 		return []string{"--symlink", from, x.Path}
-	case Empty:
-		// What is not there needs no hiding, and could not be made in a directory that is only read.
-		if _, err := os.Stat(x.Path); err != nil && !x.MustExist {
-			return nil
-		}
-		return []string{"--size", strconv.FormatInt(emptySize(), 10), "--tmpfs", x.Path}
-	case Masked:
-		if _, err := os.Lstat(x.Path); err != nil && !x.MustExist {
-			return nil
-		}
-		return []string{"--ro-bind", os.DevNull, x.Path}
-	default:
-		if from == "" {
-			from = x.Path
-		}
-		if _, err := os.Stat(from); err != nil && !x.MustExist { // what the user may not look at is no loss
-			return nil
-		}
-		if x.Access == Write {
-			return []string{"--bind", from, x.Path}
-		}
-		return []string{"--ro-bind", from, x.Path}
 	}
+	// What is not there needs no hiding, and could not be made in a directory that is only read. What the user may not
+	// look at is no loss.
+	if _, err := os.Stat(from); err != nil && !x.MustExist {
+		return nil
+	}
+	switch x.Access {
+	case Empty:
+		// It is memory, which nobody but a control group counts.
+		size := max(256<<20, proc.MachineMemory()/16)
+		return []string{"--size", strconv.FormatInt(size, 10), "--tmpfs", x.Path}
+	case Masked:
+		return []string{"--ro-bind", os.DevNull, x.Path}
+	case Write:
+		return []string{"--bind", from, x.Path}
+	}
+	return []string{"--ro-bind", from, x.Path}
 }
