@@ -1,15 +1,19 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"muster/internal/lazyregexp"
 	"muster/internal/proc"
+	"muster/internal/text"
 )
 
 // To make namespaces takes several times as long as to start a program in them. So when a sandbox is asked for again
@@ -26,7 +30,7 @@ const idle = 10 * time.Second
 // sandboxID says what a sandbox shows, and how and where its program runs.
 type sandboxID struct {
 	launcher proc.Launcher
-	text     string
+	shows    string
 }
 
 // sandboxFor returns the identity of a sandbox for s. args are the arguments that make it by the rules.
@@ -50,10 +54,11 @@ type request struct {
 	forget *time.Timer // removes the request
 }
 
-// start starts a program by begin, which starts it in a new sandbox, or in a sandbox that was started ahead.
-func (a *ahead) start(
-	ctx context.Context, s proc.Spec, id sandboxID, begin func(context.Context, proc.Spec) (proc.Process, error),
-) (proc.Process, error) {
+// starter starts a program in a new sandbox.
+type starter func(ctx context.Context, s proc.Spec) (proc.Process, error)
+
+// start starts a program in a new sandbox, or in one that was started ahead.
+func (a *ahead) start(ctx context.Context, s proc.Spec, id sandboxID, begin starter) (proc.Process, error) {
 	if !canWait(s) {
 		return begin(ctx, s)
 	}
@@ -67,7 +72,13 @@ func (a *ahead) start(
 		}()
 	}
 	if next != nil && next.give(s) {
-		return next.follow(ctx), nil
+		release := context.AfterFunc(ctx, func() { _ = next.Kill() })
+		return proc.Then(next, func(exit int, err error) (int, error) {
+			if !release() {
+				err = context.Cause(ctx)
+			}
+			return exit, err
+		}), nil
 	}
 	return begin(ctx, s)
 }
@@ -110,17 +121,16 @@ func (a *ahead) forget(id sandboxID) {
 	delete(a.asked, id)
 }
 
+// shellVariable is a variable whose name is one of a shell.
+var shellVariable = lazyregexp.New("^[A-Za-z_][A-Za-z0-9_]*(=|$)")
+
 // canWait reports whether a shell that was started before can become the program of s. It has read the environment, and
-// may have dropped variables whose names are not those of a shell.
+// may have dropped other variables than those of a shell.
 func canWait(s proc.Spec) bool {
 	_, isFile := s.Out.(*os.File)
+	isOther := func(kv string) bool { return !shellVariable().MatchString(kv) }
 	return s.Stdin == nil && s.Err == nil && !isFile && len(s.Argv) > 0 && !strings.HasPrefix(s.Argv[0], "-") &&
-		!slices.ContainsFunc(s.Env, func(kv string) bool {
-			name, _, _ := strings.Cut(kv, "=")
-			isLetter := func(c rune) bool { return c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z' }
-			return strings.ContainsFunc(name, func(c rune) bool { return !isLetter(c) && !('0' <= c && c <= '9') }) ||
-				strings.IndexFunc(name, isLetter) != 0
-		})
+		!slices.ContainsFunc(s.Env, isOther)
 }
 
 // waiting is a sandbox in which a shell waits for a command.
@@ -132,9 +142,7 @@ type waiting struct {
 }
 
 // newWaiting starts a sandbox for a program like that of s.
-func newWaiting(
-	ctx context.Context, s proc.Spec, begin func(context.Context, proc.Spec) (proc.Process, error),
-) (w *waiting, err error) {
+func newWaiting(ctx context.Context, s proc.Spec, begin starter) (w *waiting, err error) {
 	w = &waiting{ended: make(chan struct{})}
 	var script *io.PipeReader
 	script, w.command = io.Pipe()
@@ -157,10 +165,10 @@ func (w *waiting) give(s proc.Spec) (ok bool) {
 		return false
 	default:
 	}
-	w.out.open(s.Out)
+	w.out.Store(new(cmp.Or[io.Writer](s.Out, io.Discard)))
 	script := "exec"
 	for _, arg := range s.Argv {
-		script += " '" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		script += " " + text.ShellQuote(arg)
 	}
 	go func() { // the shell may not read yet
 		_, _ = io.WriteString(w.command, script+" </dev/null\n")
@@ -169,35 +177,13 @@ func (w *waiting) give(s proc.Spec) (ok bool) {
 	return true
 }
 
-// follow returns the program in the sandbox, which the end of ctx kills.
-func (w *waiting) follow(ctx context.Context) proc.Process {
-	release := context.AfterFunc(ctx, func() { _ = w.Kill() })
-	return proc.Then(w, func(exit int, err error) (int, error) {
-		if !release() {
-			err = context.Cause(ctx)
-		}
-		return exit, err
-	})
-}
-
 // lateWriter writes to where it is told to, and discards what comes before: a sandbox that has something to say while
 // it is made ends, and is not used.
-type lateWriter struct {
-	mu  sync.Mutex
-	out io.Writer // nil is nowhere
-}
-
-func (w *lateWriter) open(out io.Writer) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.out = out
-}
+type lateWriter struct{ atomic.Pointer[io.Writer] }
 
 func (w *lateWriter) Write(data []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.out == nil {
-		return len(data), nil
+	if out := w.Load(); out != nil {
+		return (*out).Write(data)
 	}
-	return w.out.Write(data)
+	return len(data), nil
 }
