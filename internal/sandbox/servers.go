@@ -90,12 +90,19 @@ func (s Server) Connect(ctx context.Context, c *net.TCPConn) error {
 		return err
 	}
 	defer socket.Close()
-	user, network, err := networkOf(s.PID)
+	gone := func(err error) error { return muster.Errorf(muster.Unavailable, "port %d is gone: %w", s.Port, err) }
+	network, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", s.PID))
 	if err != nil {
-		return muster.Errorf(muster.Unavailable, "port %d is gone: %w", s.Port, err)
+		return gone(err)
+	}
+	defer network.Close()
+	// Who enters the user namespace that owns the network may enter the network. The program itself is in another one
+	// inside of it, and nothing else may be.
+	user, err := userNamespace(network)
+	if err != nil {
+		return gone(err)
 	}
 	defer user.Close()
-	defer network.Close()
 	// A program of Go has several threads and cannot change its user namespace; nsenter of util-linux has one.
 	cmd := exec.CommandContext(ctx, "nsenter", "--preserve-credentials", "--user=/proc/self/fd/3",
 		"--net=/proc/self/fd/4", self, dialWord, strconv.Itoa(s.Port))
@@ -109,19 +116,6 @@ func (s Server) Connect(ctx context.Context, c *net.TCPConn) error {
 			strings.TrimSpace(said.String()+" ("+err.Error()+")"))
 	}
 	return nil
-}
-
-// networkOf returns the network of a process, and the user namespace that owns it: who enters that one may enter the
-// network. The program itself is in another one inside of it, and nothing else may be.
-func networkOf(pid int) (user, network *os.File, err error) {
-	if network, err = os.Open(fmt.Sprintf("/proc/%d/ns/net", pid)); err != nil {
-		return nil, nil, err
-	}
-	if user, err = userNamespace(network); err != nil {
-		_ = network.Close()
-		return nil, nil, err
-	}
-	return user, network, nil
 }
 
 // dial connects standard input and output to a port of the loopback.
