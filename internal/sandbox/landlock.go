@@ -63,40 +63,39 @@ func findLandlock(ctx context.Context, instead error) (*Method, error) {
 // devices are those that every program may use.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-// ruleset returns the ruleset of the rules, which the caller closes, and the directories that may be written. Landlock
-// only ever allows: where a part of a directory is to be left out, all others are named, as they are now.
-func (r Rules) ruleset() (file *os.File, writable []string, err error) {
-	set, err := landlock.New()
-	for _, path := range devices {
-		if err == nil {
-			err = ignoreUnusable(set.Allow(path, landlock.Device))
-		}
-	}
-	if err == nil {
-		// Of other processes Landlock shows what ps shows, and neither their memory nor their environment.
-		err = set.Allow("/proc", landlock.Read)
-	}
-	if err == nil {
-		r, err = r.here()
-	}
-	if err == nil {
-		writable, err = r.allow(set, "/", nothing)
-	}
-	if err != nil {
-		if set != nil {
-			_ = set.Close()
-		}
-		return nil, nil, errConfining(err)
-	}
-	return set.File, writable, nil
+// grant is what a ruleset allows with a path and all that is below it.
+type grant struct {
+	path   string
+	access landlock.Access
 }
 
-// ignoreUnusable ignores that something is not there, or not the user's to look at.
-func ignoreUnusable(err error) error {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return nil
+// ruleset returns the ruleset of the rules, which the caller closes, and what may be written: files, and directories
+// with all that is below.
+func (r Rules) ruleset() (file *os.File, writable []string, err error) {
+	if r, err = r.here(); err != nil {
+		return nil, nil, errConfining(err)
 	}
-	return err
+	// Of other processes Landlock shows what ps shows, and neither their memory nor their environment.
+	all := append(r.grants("/", nothing), grant{"/proc", landlock.Read})
+	for _, path := range devices {
+		all = append(all, grant{path, landlock.Device})
+	}
+	set, err := landlock.New()
+	if err != nil {
+		return nil, nil, errConfining(err)
+	}
+	for _, x := range all {
+		// What is not there, or not the user's to look at, is no loss.
+		err := set.Allow(x.path, x.access)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+			_ = set.Close()
+			return nil, nil, errConfining(err)
+		}
+		if x.access == landlock.Write {
+			writable = append(writable, x.path)
+		}
+	}
+	return set.File, writable, nil
 }
 
 // nothing is the access to what no rule allows.
@@ -105,10 +104,10 @@ const nothing = landlock.Access(-1)
 // accesses are what the kinds of access of rules are to Landlock.
 var accesses = map[Access]landlock.Access{Read: landlock.Read, Write: landlock.Write, Empty: nothing, Masked: nothing}
 
-// allow allows in a ruleset what rules say of path and of what is below. They are for nothing else, in the order of
-// resolved, without links. a is the access that the rules above give. It returns what may be written of it: files, and
-// directories with all that is below.
-func (r Rules) allow(set *landlock.Ruleset, path string, a landlock.Access) (writable []string, err error) {
+// grants returns what rules allow of path and of what is below. They are for nothing else, in the order of resolved,
+// without links. a is the access that the rules above give. Landlock only ever allows: where a part of a directory is to
+// be left out, all others are named, as they are now.
+func (r Rules) grants(path string, a landlock.Access) (all []grant) {
 	if len(r) > 0 && r[0].Path == path {
 		a, r = accesses[r[0].Access], r[1:]
 	}
@@ -120,43 +119,27 @@ func (r Rules) allow(set *landlock.Ruleset, path string, a landlock.Access) (wri
 		hidesFiles = hidesFiles || x.Access == Masked
 		hidesDirs = hidesDirs || x.Access == Empty
 	}
-	var whole []string
 	switch {
 	case a == nothing:
 	case hidesDirs: // who may list a directory may list all that is below
-		whole = others(path, entries)
+		all = others(path, entries, a)
 	case hidesFiles: // their names are no secret
-		whole, err = others(path, entries), ignoreUnusable(set.Allow(path, landlock.List))
+		all = append(others(path, entries, a), grant{path, landlock.List})
 	default:
-		whole = []string{path}
-	}
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range whole {
-		if err := ignoreUnusable(set.Allow(path, a)); err != nil {
-			return nil, err
-		}
-	}
-	if a == landlock.Write {
-		writable = whole
+		all = []grant{{path, a}}
 	}
 	for name, below := range entries {
-		more, err := below.allow(set, filepath.Join(path, name), a)
-		if err != nil {
-			return nil, err
-		}
-		writable = append(writable, more...)
+		all = append(all, below.grants(filepath.Join(path, name), a)...)
 	}
-	return writable, nil
+	return all
 }
 
-// others returns what is in a directory besides entries with rules. What a link leads to has its own rules.
-func others(dir string, entries map[string]Rules) (all []string) {
+// others grants what is in a directory besides entries with rules. What a link leads to has its own rules.
+func others(dir string, entries map[string]Rules, a landlock.Access) (all []grant) {
 	there, _ := os.ReadDir(dir) // what cannot be read needs no rules
 	for _, e := range there {
 		if entries[e.Name()] == nil && e.Type()&fs.ModeSymlink == 0 {
-			all = append(all, filepath.Join(dir, e.Name()))
+			all = append(all, grant{filepath.Join(dir, e.Name()), a})
 		}
 	}
 	return all
