@@ -116,14 +116,10 @@ func (r Rules) resolved() Rules {
 	// A separator sorts before all else, so that what is below a directory follows it.
 	key := func(x Rule) string { return strings.ReplaceAll(x.Path, string(filepath.Separator), "\x00") }
 	slices.SortStableFunc(all, func(a, b Rule) int { return cmp.Compare(key(a), key(b)) })
-	var above []Rule // the rules that hold at this place, the nearest last
+	above := []Rule{{Access: Empty}} // the rules that hold at this place, the nearest last
 	return slices.DeleteFunc(all, func(x Rule) bool {
-		for len(above) > 0 && !isBelow(above[len(above)-1].Path, x.Path) {
+		for len(above) > 1 && !isBelow(above[len(above)-1].Path, x.Path) {
 			above = above[:len(above)-1]
-		}
-		if len(above) == 0 {
-			above = append(above, x)
-			return false
 		}
 		near := above[len(above)-1]
 		if near.Path == x.Path {
@@ -131,7 +127,7 @@ func (r Rules) resolved() Rules {
 		}
 		isShown := near.Access == Read || near.Access == Write
 		if x.Access == link {
-			return isShown || near.Access == link
+			return isShown
 		}
 		above = append(above, x)
 		return isShown && x.Access == near.Access && x.From == "" && near.From == "" && !x.MustExist
