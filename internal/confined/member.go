@@ -21,11 +21,12 @@ import (
 // checkout of a member without a task, which stays as it is.
 type Members struct {
 	proc.Launcher
-	place   Place
-	network *Network
-	always  sandbox.Rules // of every command
-	cache   string        // where the caches of all members' commands are; "" is nowhere
-	trees   sync.Map      // commands, by the directory of a place
+	place         Place
+	network       *Network
+	hasNamespaces bool          // a command can be shown a file that others do not see
+	always        sandbox.Rules // of every command
+	cache         string        // where the caches of all members' commands are; "" is nowhere
+	trees         sync.Map      // commands, by the directory of a place
 }
 
 // NewMembers returns a launcher that starts what l starts, confined by the method of p, if it has one. The error is
@@ -35,6 +36,7 @@ func NewMembers(l proc.Launcher, p Place, n *Network) (*Members, error) {
 	if p.Method == nil { // nothing confines, and only git works in a place of its own
 		return m, nil
 	}
+	m.hasNamespaces = p.Method.HasNamespaces
 	// Where the repository is the home directory itself, its files are the user's own.
 	root := p.Repo.Root()
 	if rel, err := filepath.Rel(root, p.Home); p.Home != "" && err == nil && filepath.IsLocal(rel) {
@@ -61,7 +63,11 @@ func (m *Members) Start(ctx context.Context, s proc.Spec) (proc.Process, error) 
 		}
 		rules = append(append(rules, m.always...), temporary(s.Env)...)
 	}
-	end, err := m.place.Lanes.BeginCommand(ctx, s.Dir, commandName(s.Argv))
+	name := "" // what people call the command
+	if n := len(s.Argv); n > 0 {
+		name = text.CutBytes(text.OneLine(s.Argv[n-1]), 60)
+	}
+	end, err := m.place.Lanes.BeginCommand(ctx, s.Dir, name)
 	if err != nil {
 		return nil, err
 	}
@@ -71,14 +77,6 @@ func (m *Members) Start(ctx context.Context, s proc.Spec) (proc.Process, error) 
 		return nil, err
 	}
 	return proc.Then(p, func(exit int, err error) (int, error) { end(); return exit, err }), nil
-}
-
-// commandName is what people call a command.
-func commandName(argv []string) string {
-	if len(argv) == 0 {
-		return ""
-	}
-	return text.CutBytes(text.OneLine(argv[len(argv)-1]), 60)
 }
 
 // startIn starts a command in the working tree that it has begun to use.
@@ -97,7 +95,7 @@ func (m *Members) startIn(ctx context.Context, s proc.Spec, rules sandbox.Rules)
 	if err := m.enter(ctx, place); err != nil {
 		return nil, err
 	}
-	p, err := m.place.start(ctx, m.Launcher, s, append(rules, m.placeRules(place, isLane)...), m.network)
+	p, err := m.place.start(ctx, m.Launcher, s, append(rules, placeRules(place, isLane)...), m.network)
 	// The end of the member is no reason to lose what its command has committed.
 	late := context.WithoutCancel(ctx)
 	if err != nil {
@@ -111,22 +109,14 @@ func (m *Members) startIn(ctx context.Context, s proc.Spec, rules sandbox.Rules)
 
 // placeRules returns the rules for a working tree and its git directory. Commands write in a lane, and not in a scratch
 // checkout.
-func (m *Members) placeRules(p *git.Place, isLane bool) sandbox.Rules {
+func placeRules(p *git.Place, isLane bool) sandbox.Rules {
 	tree := sandbox.Read
 	if isLane {
 		tree = sandbox.Write
 	}
-	r := sandbox.Rules{{Path: p.Tree, Access: tree, MustExist: true}, {Path: p.Dir, MustExist: true}}
-	r = append(r, sandbox.Rule{Path: p.GitDir(), Access: sandbox.Write, MustExist: true})
-	if m.hasNamespaces() {
-		r = append(r, sandbox.Rule{Path: filepath.Join(p.Tree, ".git"), From: p.Link(), MustExist: true})
-	}
-	return r
-}
-
-// hasNamespaces reports whether a command can be shown a file that others do not see.
-func (m *Members) hasNamespaces() bool {
-	return m.place.Method != nil && m.place.Method.HasNamespaces
+	return sandbox.Rules{{Path: p.Tree, Access: tree, MustExist: true}, {Path: p.Dir, MustExist: true},
+		{Path: p.GitDir(), Access: sandbox.Write, MustExist: true},
+		{Path: filepath.Join(p.Tree, ".git"), From: p.Link(), MustExist: true}}
 }
 
 // commands are the commands in one working tree: some end in the background, and others start, at any time.
@@ -153,7 +143,7 @@ func (m *Members) enter(ctx context.Context, p *git.Place) error {
 		return err
 	}
 	err := p.Refresh()
-	if err == nil && c.running == 0 && !m.hasNamespaces() {
+	if err == nil && c.running == 0 && !m.hasNamespaces {
 		c.disconnect, err = p.Connect()
 	}
 	if err == nil {
@@ -167,7 +157,7 @@ func (m *Members) leave(ctx context.Context, p *git.Place, out io.Writer) error 
 	c := m.lock(p)
 	defer c.Unlock()
 	err := p.TakeBranch(ctx)
-	if c.running--; c.running > 0 || m.hasNamespaces() {
+	if c.running--; c.running > 0 || m.hasNamespaces {
 		return err
 	}
 	changed, linkErr := c.disconnect()
