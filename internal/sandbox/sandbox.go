@@ -114,7 +114,7 @@ func (r Rules) resolved() Rules {
 		all = append(all, Rule{Path: path, Access: link, From: to})
 	}
 	// A separator sorts before all else, so that what is below a directory follows it.
-	key := func(x Rule) string { return strings.ReplaceAll(x.Path, string(filepath.Separator), "\x00") }
+	key := func(x Rule) string { return strings.ReplaceAll(x.Path, "/", "\x00") }
 	slices.SortStableFunc(all, func(a, b Rule) int { return cmp.Compare(key(a), key(b)) })
 	above := []Rule{{Access: Empty}} // the rules that hold at this place, the nearest last
 	return slices.DeleteFunc(all, func(x Rule) bool {
@@ -160,9 +160,7 @@ func newWalk() walk { return walk{known: map[string]string{}, links: map[string]
 
 // follow returns what an absolute path leads to. What is not there, or is not the user's to look at, stays as it is.
 func (w *walk) follow(path string) string {
-	const separator = string(filepath.Separator)
-	volume := filepath.VolumeName(path) + separator
-	real, rest := volume, strings.Split(filepath.Clean(path)[len(volume):], separator)
+	real, rest := "/", strings.Split(filepath.Clean(path), "/")
 	for followed := 0; len(rest) > 0; {
 		name := rest[0]
 		rest = rest[1:]
@@ -178,9 +176,9 @@ func (w *walk) follow(path string) string {
 		followed++
 		w.links[real] = to
 		if real = filepath.Dir(real); filepath.IsAbs(to) {
-			real = volume
+			real = "/"
 		}
-		rest = append(strings.Split(to, separator), rest...)
+		rest = append(strings.Split(to, "/"), rest...)
 	}
 	return real
 }

@@ -129,6 +129,6 @@ func isReadable(path string, fi fs.FileInfo) bool {
 
 // isBelow reports whether path is dir, or below it. Nothing is below "".
 func isBelow(dir, path string) bool {
-	rel, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator)))
-	return ok && dir != "" && (rel == "" || rel[0] == filepath.Separator)
+	rel, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, "/"))
+	return ok && dir != "" && (rel == "" || rel[0] == '/')
 }

@@ -90,7 +90,7 @@ func homeTools() (all []string) {
 	for _, t := range tools() {
 		for _, part := range t.parts {
 			if t.name != "-" {
-				all = append(all, filepath.Join(filepath.FromSlash(t.name), filepath.FromSlash(part)))
+				all = append(all, filepath.Join(t.name, part))
 			}
 		}
 	}
@@ -149,16 +149,16 @@ var (
 // newGuard returns the guard for an environment.
 func newGuard(env []string, home string, hidden []string) *guard {
 	g := &guard{homes: slices.Concat(homes(), temporaryDirs), walk: newWalk()}
-	if filepath.IsAbs(home) && filepath.Dir(filepath.Clean(home)) != filepath.Clean(home) {
+	if filepath.IsAbs(home) && filepath.Clean(home) != "/" {
 		g.home = g.walk.follow(home)
 		g.homes = append(g.homes, g.home)
 	}
 	for _, home := range g.homes {
 		for _, name := range settingsDirs {
-			g.settings = append(g.settings, filepath.Join(home, filepath.FromSlash(name)))
+			g.settings = append(g.settings, filepath.Join(home, name))
 		}
 		for _, name := range keyDirs {
-			g.hidden = append(g.hidden, filepath.Join(home, filepath.FromSlash(name)))
+			g.hidden = append(g.hidden, filepath.Join(home, name))
 		}
 	}
 	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
@@ -352,15 +352,10 @@ func hasOneOf(dir string, names ...string) bool {
 func WithHome(argv []string, users string) []string {
 	script := `(mkdir -p "$HOME" && cd "$HOME" || exit`
 	for _, tool := range homeTools() {
-		if target := filepath.Join(users, tool); exists(target) {
+		if hasOneOf(users, tool) {
 			script += fmt.Sprintf("\nmkdir -p %s; ln -sn %s %s", text.ShellQuote(filepath.Dir(tool)),
-				text.ShellQuote(target), text.ShellQuote(tool))
+				text.ShellQuote(filepath.Join(users, tool)), text.ShellQuote(tool))
 		}
 	}
 	return slices.Concat(proc.Shell(script+") 2>/dev/null\n"+`exec "$@"`), []string{"sh"}, argv)
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
