@@ -14,14 +14,12 @@ import (
 // A confined program has a loopback of its own, where nobody listens. This program, run again inside of the
 // sandbox, listens there as an HTTP proxy and passes each connection to the socket of the Proxy outside.
 
-// forwardWord is the first argument of this program as a forwarder.
-const forwardWord = "forward-of-muster-network"
-
-// dialWord is the first argument of this program as one that connects to a port of the namespaces that it is in.
-const dialWord = "dial-of-muster-sandbox"
-
-// Where the forwarder and the proxy's directory are seen in the sandbox.
 const (
+	// forwardWord is the first argument of this program as a forwarder, and dialWord as one that connects to a port of
+	// the namespaces that it is in.
+	forwardWord = "forward-of-muster-network"
+	dialWord    = "dial-of-muster-sandbox"
+	// Where the forwarder and the proxy's directory are seen in the sandbox.
 	forwarderPath = "/run/muster/bin/muster"
 	proxyPath     = "/run/muster/net"
 )

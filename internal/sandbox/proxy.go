@@ -123,15 +123,12 @@ func (p *Proxy) Refused() []string {
 // ServeHTTP serves one request to the proxy: CONNECT, or a request with a whole URL.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	host, port := r.URL.Hostname(), cmp.Or(r.URL.Port(), "80")
-	if r.Method == http.MethodConnect {
-		var err error
-		if host, port, err = net.SplitHostPort(r.Host); err != nil {
-			http.Error(w, "muster: CONNECT needs HOST:PORT", http.StatusBadRequest)
-			return
-		}
+	isTunnel := r.Method == http.MethodConnect
+	if isTunnel {
+		host, port, _ = net.SplitHostPort(r.Host)
 	}
-	if host == "" || r.Method != http.MethodConnect && r.URL.Scheme != "http" {
-		http.Error(w, "muster: this is a proxy: ask it for a whole URL", http.StatusBadRequest)
+	if host == "" || !isTunnel && r.URL.Scheme != "http" {
+		http.Error(w, "muster: this is a proxy: ask it for a whole URL, or CONNECT to HOST:PORT", http.StatusBadRequest)
 		return
 	}
 	if len(p.find(host, port)) == 0 {
@@ -140,7 +137,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"allows (sandbox.network)", http.StatusForbidden)
 		return
 	}
-	if r.Method == http.MethodConnect {
+	if isTunnel {
 		p.tunnel(w, r, net.JoinHostPort(host, port))
 		return
 	}
