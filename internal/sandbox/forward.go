@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync/atomic"
 
 	"muster/internal/proc"
 )
@@ -24,8 +23,8 @@ const (
 	proxyPath     = "/run/muster/net"
 )
 
-// hasForwardMain says that ForwardMain was called, so that this program, run again, can be a forwarder.
-var hasForwardMain atomic.Bool
+// self is the path of this program, which can be a forwarder when it is run again; "" until ForwardMain is called.
+var self string
 
 // ForwardMain is called early in main, and in TestMain of packages whose tests confine programs. If this process was
 // started as a forwarder, it runs the command and never returns; else it notes that a Proxy can have one. The same
@@ -39,7 +38,7 @@ func ForwardMain() {
 		os.Exit(0)
 	}
 	if len(os.Args) < 3 || os.Args[1] != forwardWord {
-		hasForwardMain.Store(true)
+		self, _ = os.Executable()
 		return
 	}
 	exit, err := forward(os.Args[2:])
@@ -52,7 +51,7 @@ func ForwardMain() {
 // Command returns the command that runs argv with the network of a proxy, and the rules that it needs.
 func (p *Proxy) Command(argv []string) ([]string, Rules) {
 	return append([]string{forwarderPath, forwardWord}, argv...), Rules{
-		{Path: forwarderPath, From: p.self, MustExist: true}, {Path: proxyPath, From: p.dir, MustExist: true}}
+		{Path: forwarderPath, From: self, MustExist: true}, {Path: proxyPath, From: p.dir, MustExist: true}}
 }
 
 // forward runs a command with the proxy, and returns its exit status.
@@ -67,11 +66,8 @@ func forward(argv []string) (exit int, err error) {
 	// The command ends with this process, as all in the sandbox does, so it needs no signal of ours.
 	c := exec.Command(argv[0], argv[1:]...)
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
-	c.Env = os.Environ()
-	for _, name := range []string{"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"} {
-		c.Env = append(c.Env, name+"="+url)
-	}
-	c.Env = append(c.Env, "NO_PROXY=localhost,127.0.0.1,::1", "no_proxy=localhost,127.0.0.1,::1")
+	c.Env = append(os.Environ(), "http_proxy="+url, "https_proxy="+url, "HTTP_PROXY="+url, "HTTPS_PROXY="+url,
+		"NO_PROXY=localhost,127.0.0.1,::1", "no_proxy=localhost,127.0.0.1,::1")
 	if err = c.Run(); c.ProcessState == nil {
 		return cannotStart, err
 	}

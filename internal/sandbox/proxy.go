@@ -25,7 +25,6 @@ import (
 // A Proxy lets the programs of one call reach some hosts: a confined program has no network, and talks to the proxy
 // through a socket in a directory (forward.go). The proxy looks the names up, so a program cannot choose the address.
 type Proxy struct {
-	self   string // the program that can be a forwarder
 	dir    string // has the socket
 	hosts  []config.Host
 	dial   func(context.Context, string, func(address string) error) (net.Conn, error)
@@ -67,7 +66,7 @@ func dialHost(ctx context.Context, address string, control func(address string) 
 // StartProxy starts a proxy to the hosts, as config.ParseHost knows them. Close ends it, with all its connections. The
 // error is Unavailable where ForwardMain was not called.
 func StartProxy(hosts []string) (*Proxy, error) {
-	if !hasForwardMain.Load() {
+	if self == "" {
 		return nil, muster.Errorf(muster.Unavailable, "the network of confined commands cannot be served").
 			WithHint("call team.Guard first thing in main")
 	}
@@ -83,9 +82,6 @@ func StartProxy(hosts []string) (*Proxy, error) {
 		return nil, muster.Errorf(muster.Unavailable, "the network of a command cannot be served: %w", err)
 	}
 	var err error
-	if p.self, err = os.Executable(); err != nil {
-		return fail(err)
-	}
 	// The path of a socket may have 107 bytes.
 	if p.dir, err = os.MkdirTemp("", "muster-net-"); err != nil {
 		return fail(err)

@@ -31,16 +31,12 @@ type Server struct {
 // Servers returns what listens in the sandboxes whose programs work in dir or below, by port.
 func Servers(dir string) (all []Server) {
 	own, _ := os.Readlink("/proc/self/ns/net")
-	seen := map[string]bool{} // a network of its own, which all processes of a sandbox share
+	seen := map[string]bool{own: true, "": true} // a network is of all processes of a sandbox
 	pids, _ := filepath.Glob("/proc/[0-9]*")
 	for _, entry := range pids {
-		pid, err := strconv.Atoi(filepath.Base(entry))
-		if err != nil {
-			continue
-		}
-		at, err := os.Readlink(filepath.Join(entry, "cwd"))
-		network, errNetwork := os.Readlink(filepath.Join(entry, "ns", "net"))
-		if err != nil || errNetwork != nil || !isBelow(dir, at) || network == own || seen[network] {
+		at, _ := os.Readlink(filepath.Join(entry, "cwd")) // both are "" where it has ended, or is another user's
+		network, _ := os.Readlink(filepath.Join(entry, "ns", "net"))
+		if !isBelow(dir, at) || seen[network] {
 			continue
 		}
 		name, _ := os.ReadFile(filepath.Join(entry, "comm"))
@@ -48,6 +44,7 @@ func Servers(dir string) (all []Server) {
 			continue
 		}
 		seen[network] = true
+		pid, _ := strconv.Atoi(filepath.Base(entry))
 		for _, port := range slices.Concat(listening(entry, "tcp"), listening(entry, "tcp6")) {
 			all = append(all, Server{port, pid, strings.TrimSpace(string(name))})
 		}
@@ -81,10 +78,6 @@ func listening(entry, kind string) (ports []int) {
 // Connect passes what comes over c to the server, and back, until either side ends. The error says why the server
 // cannot be reached.
 func (s Server) Connect(ctx context.Context, c *net.TCPConn) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	socket, err := c.File() // nothing is copied here
 	if err != nil {
 		return err
