@@ -53,8 +53,7 @@ func (c *Checks) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules = append(append(rules, c.always...), sandbox.Rule{Path: own, Access: sandbox.Write, MustExist: true})
-	rules = append(rules, temporary(s.Env)...)
+	rules = slices.Concat(rules, c.always, temporary(s.Env), sandbox.Rules{{Path: own, Access: sandbox.Write, MustExist: true}})
 	if filepath.IsAbs(cache) {
 		// The build cache of Go that checks have otherwise is one for all repositories.
 		s.Env = withModules(proc.WithVariables(s.Env, "GOCACHE="+filepath.Join(cache, "go-build")), cache, c.place.Home)

@@ -23,9 +23,6 @@ func withoutSession(env []string) []string {
 	})
 }
 
-// homeName is the name of a home directory in a directory for temporary files.
-const homeName = "home"
-
 // withHome returns a program that cannot be shown an empty directory in the place of the user's home directory with a
 // home directory of its own beside its temporary files. Programs fail at settings that are there and cannot be read.
 func withHome(s proc.Spec, m *sandbox.Method, home string) proc.Spec {
@@ -33,7 +30,7 @@ func withHome(s proc.Spec, m *sandbox.Method, home string) proc.Spec {
 	if m.HasNamespaces || home == "" || !filepath.IsAbs(dir) {
 		return s
 	}
-	own := filepath.Join(dir, homeName)
+	own := filepath.Join(dir, "home")
 	s.Env = proc.WithVariables(s.Env, "HOME="+own)
 	if durable.IsMissing(own) {
 		s.Argv = sandbox.WithHome(s.Argv, home)
@@ -64,26 +61,24 @@ func withModules(env []string, dir, home string) []string {
 
 // moduleCache returns where the user's go unpacks modules; "" where that is not known.
 func moduleCache(env []string, home string) string {
-	if dir := proc.Variable(env, "GOMODCACHE"); dir != "" {
+	gopath, _, _ := strings.Cut(proc.Variable(env, "GOPATH"), string(filepath.ListSeparator))
+	if gopath == "" && home != "" {
+		gopath = filepath.Join(home, "go")
+	}
+	if dir := proc.Variable(env, "GOMODCACHE"); dir != "" || gopath == "" {
 		return dir
 	}
-	if all := filepath.SplitList(proc.Variable(env, "GOPATH")); len(all) > 0 && all[0] != "" {
-		return filepath.Join(all[0], "pkg", "mod")
-	}
-	if home == "" {
-		return ""
-	}
-	return filepath.Join(home, "go", "pkg", "mod")
+	return filepath.Join(gopath, "pkg", "mod")
 }
 
 // modules returns the rules that let the user's downloads of modules be read, wherever they are. cache is where
 // withModules has led go: the sums that go has looked up before are seen there too, because it asks the network else.
-func modules(env []string, home, cache string) (r sandbox.Rules) {
+func modules(env []string, home, cache string) sandbox.Rules {
 	dir := moduleCache(env, home)
 	if !filepath.IsAbs(dir) || cache == "" {
 		return nil
 	}
 	downloads := filepath.Join(dir, "cache", "download")
-	return append(r, sandbox.Rule{Path: downloads}, sandbox.Rule{From: filepath.Join(downloads, "sumdb"),
-		Path: filepath.Join(cache, "go-mod", "cache", "download", "sumdb")})
+	return sandbox.Rules{{Path: downloads}, {From: filepath.Join(downloads, "sumdb"),
+		Path: filepath.Join(cache, "go-mod", "cache", "download", "sumdb")}}
 }
