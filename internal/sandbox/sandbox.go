@@ -81,19 +81,19 @@ func (a Access) Rules(paths ...string) (r Rules) {
 //
 // A rule whose path leads over a link in a directory that programs write is left out: they may have made the link.
 func (r Rules) resolved() Rules {
-	w, links, writable := newWalk(), map[string]string{}, []string(nil)
+	w, links, writable := walk{}, map[string]string{}, []string(nil)
 	follow := func(x *Rule) (ok bool) {
 		if !filepath.IsAbs(x.Path) {
 			return true
 		}
-		w.links = map[string]string{}
-		x.Path = w.follow(x.Path)
-		for at := range w.links {
+		var over map[string]string
+		x.Path, over = w.follow(x.Path)
+		for at := range over {
 			if slices.ContainsFunc(writable, func(dir string) bool { return dir != at && isBelow(dir, at) }) {
 				return false
 			}
 		}
-		maps.Copy(links, w.links)
+		maps.Copy(links, over)
 		return true
 	}
 	written := slices.DeleteFunc(slices.Clone(r), func(x Rule) bool { return x.Access != Write })
@@ -150,37 +150,35 @@ func (r Rules) here() (there Rules, err error) {
 	return there, nil
 }
 
-// walk follows the links on the ways to many paths, looking at each name once.
-type walk struct {
-	known map[string]string // what a link says, by its path; "" is no link
-	links map[string]string // those that were followed
-}
+// walk follows the links on the ways to many paths, looking at each name once. It has what a link says, by its path; ""
+// is no link.
+type walk map[string]string
 
-func newWalk() walk { return walk{known: map[string]string{}, links: map[string]string{}} }
-
-// follow returns what an absolute path leads to. What is not there, or is not the user's to look at, stays as it is.
-func (w *walk) follow(path string) string {
-	real, rest := "/", strings.Split(filepath.Clean(path), "/")
+// follow returns what an absolute path leads to, and the links on the way. What is not there, or is not the user's to
+// look at, stays as it is.
+func (w walk) follow(path string) (real string, links map[string]string) {
+	real, links = "/", map[string]string{}
+	rest := strings.Split(filepath.Clean(path), "/")
 	for followed := 0; len(rest) > 0; {
 		name := rest[0]
 		rest = rest[1:]
 		real = filepath.Join(real, name) // of "..", too: no link is in real
-		to, ok := w.known[real]
+		to, ok := w[real]
 		if !ok {
 			to, _ = os.Readlink(real)
-			w.known[real] = to
+			w[real] = to
 		}
 		if to == "" || followed == 40 {
 			continue
 		}
 		followed++
-		w.links[real] = to
+		links[real] = to
 		if real = filepath.Dir(real); filepath.IsAbs(to) {
 			real = "/"
 		}
 		rest = append(strings.Split(to, "/"), rest...)
 	}
-	return real
+	return real, links
 }
 
 // Method is a way to confine programs.

@@ -148,9 +148,9 @@ var (
 
 // newGuard returns the guard for an environment.
 func newGuard(env []string, home string, hidden []string) *guard {
-	g := &guard{homes: slices.Concat(homes(), temporaryDirs), walk: newWalk()}
+	g := &guard{homes: slices.Concat(homes(), temporaryDirs), walk: walk{}}
 	if filepath.IsAbs(home) && filepath.Clean(home) != "/" {
-		g.home = g.walk.follow(home)
+		g.home = g.real(home)
 		g.homes = append(g.homes, g.home)
 	}
 	for _, home := range g.homes {
@@ -173,10 +173,16 @@ func newGuard(env []string, home string, hidden []string) *guard {
 	for _, all := range []*[]string{&g.homes, &g.settings, &g.hidden} {
 		*all = slices.DeleteFunc(*all, func(path string) bool { return !filepath.IsAbs(path) })
 		for i, path := range *all {
-			(*all)[i] = g.walk.follow(path)
+			(*all)[i] = g.real(path)
 		}
 	}
 	return g
+}
+
+// real returns what an absolute path leads to.
+func (g *guard) real(path string) string {
+	real, _ := g.walk.follow(path)
+	return real
 }
 
 // homes returns the home directories of all users of this machine.
@@ -197,7 +203,7 @@ var homes = sync.OnceValue(func() (all []string) {
 // show shows a path that is there, if what it leads to may be shown and is wanted, and the system has not both. If nil,
 // all is wanted.
 func (g *guard) show(path string, isWanted func(real string) bool) {
-	real := g.walk.follow(path)
+	real := g.real(path)
 	if _, err := os.Stat(real); err != nil || isOfSystem(path) && isOfSystem(real) {
 		return
 	}
@@ -246,7 +252,7 @@ var (
 func (g *guard) showPath(dir string) {
 	g.show(dir, func(real string) bool { return !holdsMore(real) })
 	// An installation is found by both names of its programs.
-	for _, name := range slices.Compact([]string{filepath.Clean(dir), g.walk.follow(dir)}) {
+	for _, name := range slices.Compact([]string{filepath.Clean(dir), g.real(dir)}) {
 		base, up := filepath.Base(name), filepath.Dir(name)
 		if !slices.Contains(programDirs, base) || base != ".bin" && !hasOneOf(up, libraryDirs...) {
 			continue
