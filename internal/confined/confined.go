@@ -23,12 +23,10 @@ package confined
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
 
-	"muster"
 	"muster/internal/proc"
 	"muster/internal/sandbox"
 )
@@ -88,13 +86,4 @@ func (n *Network) tell(proxy *sandbox.Proxy, out io.Writer) {
 			n.Tell(host)
 		}
 	}
-}
-
-// explain writes an error that the program's owner can mend to out, and returns any other.
-func explain(err error, out io.Writer) error {
-	if !errors.Is(err, muster.ErrInvalid) {
-		return err
-	}
-	_, _ = fmt.Fprintf(out, "[%s: %s]\n", err, muster.HintOf(err))
-	return nil
 }

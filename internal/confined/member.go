@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
@@ -103,7 +104,7 @@ func (m *Members) startIn(ctx context.Context, s proc.Spec, rules sandbox.Rules)
 		return nil, err
 	}
 	return proc.Then(p, func(exit int, err error) (int, error) {
-		return exit, cmp.Or(err, explain(m.leave(late, place, outOf(s)), outOf(s)))
+		return exit, cmp.Or(err, m.leave(late, place, outOf(s)))
 	}), nil
 }
 
@@ -152,17 +153,22 @@ func (m *Members) enter(ctx context.Context, p *git.Place) error {
 	return err
 }
 
-// leave brings what commands have committed in a working tree to the repository, when one has ended.
+// leave brings what commands have committed in a working tree to the repository, when one has ended. What keeps it from
+// that and the command's owner can mend is written to out, and is no error.
 func (m *Members) leave(ctx context.Context, p *git.Place, out io.Writer) error {
 	c := m.lock(p)
 	defer c.Unlock()
 	err := p.TakeBranch(ctx)
-	if c.running--; c.running > 0 || m.hasNamespaces {
-		return err
+	if c.running--; c.running == 0 && !m.hasNamespaces {
+		changed, linkErr := c.disconnect()
+		if changed {
+			_, _ = io.WriteString(out, "[.git of the lane was changed, and leads to the repository again]\n")
+		}
+		err = cmp.Or(err, linkErr)
 	}
-	changed, linkErr := c.disconnect()
-	if changed {
-		_, _ = io.WriteString(out, "[.git of the lane was changed, and leads to the repository again]\n")
+	if errors.Is(err, muster.ErrInvalid) {
+		_, _ = fmt.Fprintf(out, "[%s: %s]\n", err, muster.HintOf(err))
+		return nil
 	}
-	return cmp.Or(err, linkErr)
+	return err
 }
