@@ -30,18 +30,12 @@ var self string
 // started as a forwarder, it runs the command and never returns; else it notes that a Proxy can have one. The same
 // holds for one that connects to a Server.
 func ForwardMain() {
-	if len(os.Args) == 3 && os.Args[1] == dialWord {
-		if err := dial(os.Args[2]); err != nil {
-			_, _ = fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	if len(os.Args) < 3 || os.Args[1] != forwardWord {
+	mains := map[string]func(args []string) (exit int, err error){forwardWord: forward, dialWord: dial}
+	if len(os.Args) < 3 || mains[os.Args[1]] == nil {
 		self, _ = os.Executable()
 		return
 	}
-	exit, err := forward(os.Args[2:])
+	exit, err := mains[os.Args[1]](os.Args[2:])
 	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, err)
 	}

@@ -111,19 +111,15 @@ func (s Server) Connect(ctx context.Context, c *net.TCPConn) error {
 	return nil
 }
 
-// dial connects standard input and output to a port of the loopback.
-func dial(port string) error {
-	var c net.Conn
-	var err error
+// dial connects standard input and output to a port of the loopback, and returns an exit status.
+func dial(port []string) (exit int, err error) {
 	for _, address := range []string{"127.0.0.1", "::1"} {
-		if c, err = net.Dial("tcp", net.JoinHostPort(address, port)); err == nil {
-			break
+		var c net.Conn
+		if c, err = net.Dial("tcp", net.JoinHostPort(address, port[0])); err == nil {
+			go copyHalf(c, os.Stdin)
+			_, _ = io.Copy(os.Stdout, c) // it fails when the user has closed the connection
+			return 0, nil
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("nothing answers: %w", err)
-	}
-	go copyHalf(c, os.Stdin)
-	_, err = io.Copy(os.Stdout, c)
-	return err
+	return 1, fmt.Errorf("nothing answers: %w", err)
 }
