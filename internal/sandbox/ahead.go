@@ -93,9 +93,6 @@ func (a *ahead) take(id sandboxID) (next *waiting, isAgain bool) {
 		next, r.next = r.next, nil
 		return next, true
 	}
-	if a.asked == nil {
-		a.asked = map[sandboxID]*request{}
-	}
 	a.asked[id] = &request{forget: time.AfterFunc(idle, func() { a.forget(id) })}
 	return nil, false
 }
@@ -106,9 +103,9 @@ func (a *ahead) put(id sandboxID, w *waiting) {
 	defer a.mu.Unlock()
 	if r := a.asked[id]; r != nil && r.next == nil {
 		r.next = w
-		return
+	} else {
+		_ = w.Kill()
 	}
-	_ = w.Kill()
 }
 
 // forget ends a sandbox that nothing has asked for.

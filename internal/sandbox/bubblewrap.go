@@ -38,7 +38,8 @@ func findBubblewrap(ctx context.Context, env, dirs []string) (*bubblewrap, error
 		return nil, errNone("bubblewrap is not installed",
 			"install it (Debian, Ubuntu: apt install bubblewrap), or start with --no-sandbox")
 	}
-	b := &bubblewrap{path: path, filter: landlock.FilterInNamespaces()}
+	b := &bubblewrap{path: path, filter: landlock.FilterInNamespaces(),
+		ahead: ahead{asked: map[sandboxID]*request{}}}
 	filter, err := b.openFilter()
 	if err != nil {
 		return nil, errConfining(err)
@@ -90,9 +91,6 @@ func (b *bubblewrap) start(ctx context.Context, l proc.Launcher, s proc.Spec, r 
 	})
 }
 
-// filterFD is the descriptor at which bwrap reads the filter.
-const filterFD = "3"
-
 // openFilter opens the filter for one start of bwrap.
 func (b *bubblewrap) openFilter() (*os.File, error) {
 	r, w, err := os.Pipe()
@@ -107,7 +105,7 @@ func (b *bubblewrap) openFilter() (*os.File, error) {
 func (b *bubblewrap) arguments(dir string, r Rules) []string {
 	args := slices.Concat([]string{b.path}, namespaces)
 	if b.filter != nil {
-		args = append(args, "--seccomp", filterFD)
+		args = append(args, "--seccomp", "3") // the descriptor of proc.Spec.Extra
 	}
 	// bwrap mounts in the order of its arguments, so that what is below a directory comes after it.
 	for _, x := range r.resolved() {

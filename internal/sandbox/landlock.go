@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"muster"
@@ -105,25 +106,23 @@ const nothing = landlock.Access(-1)
 var accesses = map[Access]landlock.Access{Read: landlock.Read, Write: landlock.Write, Empty: nothing, Masked: nothing}
 
 // grants returns what rules allow of path and of what is below. They are for nothing else, in the order of resolved,
-// without links. a is the access that the rules above give. Landlock only ever allows: where a part of a directory is to
-// be left out, all others are named, as they are now.
+// without links. a is the access that the rules above give. Landlock only ever allows: where a part of a directory is
+// to be left out, all others are named, as they are now.
 func (r Rules) grants(path string, a landlock.Access) (all []grant) {
 	if len(r) > 0 && r[0].Path == path {
 		a, r = accesses[r[0].Access], r[1:]
 	}
 	entries := map[string]Rules{} // by the name of the entry of path that they are for, or below
-	hidesFiles, hidesDirs := false, false
 	for _, x := range r {
 		name, _, _ := strings.Cut(strings.TrimPrefix(x.Path[len(path):], "/"), "/")
 		entries[name] = append(entries[name], x)
-		hidesFiles = hidesFiles || x.Access == Masked
-		hidesDirs = hidesDirs || x.Access == Empty
 	}
+	hide := func(a Access) bool { return slices.ContainsFunc(r, func(x Rule) bool { return x.Access == a }) }
 	switch {
 	case a == nothing:
-	case hidesDirs: // who may list a directory may list all that is below
+	case hide(Empty): // who may list a directory may list all that is below
 		all = others(path, entries, a)
-	case hidesFiles: // their names are no secret
+	case hide(Masked): // their names are no secret
 		all = append(others(path, entries, a), grant{path, landlock.List})
 	default:
 		all = []grant{{path, a}}

@@ -224,13 +224,10 @@ func Find(ctx context.Context, env []string, dirs ...string) (*Method, error) {
 	return l, nil
 }
 
-// probeTime is how long the try of a method may take.
-const probeTime = 10 * time.Second
-
 // try runs a program that a method confines, with files from descriptor 3 on, and returns what it says. It runs without
 // a guard, because nothing is written or started before it is known whether a run can begin.
 func try(ctx context.Context, args []string, files ...*os.File) (said string, err error) {
-	limited, cancel := context.WithTimeout(ctx, probeTime)
+	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	c := exec.CommandContext(limited, args[0], args[1:]...)
 	c.Env, c.ExtraFiles = []string{"PATH=/usr/bin:/bin"}, files

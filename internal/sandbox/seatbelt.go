@@ -48,7 +48,8 @@ func findSeatbelt(ctx context.Context) (*Method, error) {
 	case err != nil:
 		return nil, errNone("sandbox-exec fails: "+strings.TrimSpace(said+" "+text.OneLine(err.Error())), remedy)
 	}
-	return &Method{Name: "sandbox-exec", Lacks: lackNamespaces, Why: "macOS has no namespaces", Start: startSeatbelt}, nil
+	return &Method{Name: "sandbox-exec", Lacks: lackNamespaces, Why: "macOS has no namespaces",
+		Start: startSeatbelt}, nil
 }
 
 // profileHead is what every program may do. Of the rules in a profile the last one that fits counts.
