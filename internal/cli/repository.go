@@ -184,8 +184,8 @@ func checkSandbox(ctx context.Context, a *App, root string, found *workspace.Fin
 	method, err := sandbox.Find(ctx, a.Env, root)
 	switch {
 	case err == nil && settings.Sandbox.On && method.Lacks != "":
-		found.Add("sandbox", workspace.Note, fmt.Sprintf("commands of members are confined by %s: they have %s, because %s",
-			method.Name, method.Lacks, method.Why), method.Remedy)
+		found.Add("sandbox", workspace.Note, fmt.Sprintf("commands of members are confined by %s: they have %s, "+
+			"because %s", method.Name, method.Lacks, method.Why), method.Remedy)
 	case err == nil && settings.Sandbox.On:
 		found.Add("sandbox", workspace.Healthy, "commands of members are confined by "+method.Name, "")
 	case err == nil:

@@ -29,9 +29,7 @@ func NewChecks(l proc.Launcher, p Place, network, setup *Network) *Checks {
 
 // ForSetup returns the launcher for the set-up.
 func (c *Checks) ForSetup() proc.Launcher {
-	x := *c
-	x.network = c.setup
-	return &x
+	return &Checks{c.Launcher, c.Own, c.always, c.setup, c.setup}
 }
 
 // Open returns a launcher that starts checks and set-ups with the user's rights, and confines only what works there
@@ -53,7 +51,8 @@ func (c *Checks) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules = slices.Concat(rules, c.always, temporary(s.Env), sandbox.Rules{{Path: own, Access: sandbox.Write, MustExist: true}})
+	rules = slices.Concat(rules, c.always, temporary(s.Env),
+		sandbox.Rules{{Path: own, Access: sandbox.Write, MustExist: true}})
 	if filepath.IsAbs(cache) {
 		// The build cache of Go that checks have otherwise is one for all repositories.
 		s.Env = withModules(proc.WithVariables(s.Env, "GOCACHE="+filepath.Join(cache, "go-build")), cache, c.place.Home)

@@ -20,7 +20,6 @@ type launcher struct {
 	start func(ctx context.Context, s proc.Spec) (proc.Process, error)
 }
 
-// Start starts a program.
 func (l *launcher) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
 	return l.start(ctx, s)
 }
@@ -82,9 +81,9 @@ func (l hookedLauncher) Start(ctx context.Context, s proc.Spec) (proc.Process, e
 	return l.Launcher.Start(ctx, s)
 }
 
-// Logged returns a launcher that logs each program that it starts and how it ended. Of its arguments it logs the program
-// only: the others are a model's words. It hides secrets in what the program prints, so that neither a result nor a
-// file has them.
+// Logged returns a launcher that logs each program that it starts and how it ended. Of its arguments it logs the
+// program only: the others are a model's words. It hides secrets in what the program prints, so that neither a result
+// nor a file has them.
 func Logged(l proc.Launcher, log *slog.Logger, secrets *redact.Secrets) proc.Launcher {
 	return &launcher{l, func(ctx context.Context, s proc.Spec) (proc.Process, error) {
 		began, argv0 := time.Now(), ""

@@ -96,7 +96,14 @@ func (m *Members) startIn(ctx context.Context, s proc.Spec, rules sandbox.Rules)
 	if err := m.enter(ctx, place); err != nil {
 		return nil, err
 	}
-	p, err := m.place.start(ctx, m.Launcher, s, append(rules, placeRules(place, isLane)...), m.network)
+	tree := sandbox.Read // a scratch checkout stays as it is
+	if isLane {
+		tree = sandbox.Write
+	}
+	rules = append(rules, sandbox.Rules{{Path: place.Tree, Access: tree, MustExist: true},
+		{Path: place.Dir, MustExist: true}, {Path: place.GitDir(), Access: sandbox.Write, MustExist: true},
+		{Path: filepath.Join(place.Tree, ".git"), From: place.Link(), MustExist: true}}...)
+	p, err := m.place.start(ctx, m.Launcher, s, rules, m.network)
 	// The end of the member is no reason to lose what its command has committed.
 	late := context.WithoutCancel(ctx)
 	if err != nil {
@@ -106,18 +113,6 @@ func (m *Members) startIn(ctx context.Context, s proc.Spec, rules sandbox.Rules)
 	return proc.Then(p, func(exit int, err error) (int, error) {
 		return exit, cmp.Or(err, m.leave(late, place, outOf(s)))
 	}), nil
-}
-
-// placeRules returns the rules for a working tree and its git directory. Commands write in a lane, and not in a scratch
-// checkout.
-func placeRules(p *git.Place, isLane bool) sandbox.Rules {
-	tree := sandbox.Read
-	if isLane {
-		tree = sandbox.Write
-	}
-	return sandbox.Rules{{Path: p.Tree, Access: tree, MustExist: true}, {Path: p.Dir, MustExist: true},
-		{Path: p.GitDir(), Access: sandbox.Write, MustExist: true},
-		{Path: filepath.Join(p.Tree, ".git"), From: p.Link(), MustExist: true}}
 }
 
 // commands are the commands in one working tree: some end in the background, and others start, at any time.

@@ -39,9 +39,9 @@ type Place struct {
 func (p *Place) toolchains() sandbox.Rules {
 	// The user's settings, with keys among them, and what muster keeps of other repositories.
 	own := []string{p.UserDir, p.CacheDir}
-	hidden := append(p.stateDirs(), own...)
-	hidden = append(hidden, p.Repo.CommonDir())
-	return slices.Concat(sandbox.System(), sandbox.Toolchains(p.Environ, p.Home, hidden...), sandbox.Empty.Rules(own...))
+	hidden := slices.Concat(p.stateDirs(), own, []string{p.Repo.CommonDir()})
+	return slices.Concat(sandbox.System(), sandbox.Toolchains(p.Environ, p.Home, hidden...),
+		sandbox.Empty.Rules(own...))
 }
 
 // besides returns the rules for the paths that the user has named. They count more than any other.
