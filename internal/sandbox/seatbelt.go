@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -29,12 +30,9 @@ func startSeatbelt(ctx context.Context, l proc.Launcher, s proc.Spec, r Rules) (
 func findSeatbelt(ctx context.Context) (*Method, error) {
 	const remedy = "see docs/sandbox.md, or start with --no-sandbox"
 	dir, err := os.MkdirTemp("", "muster-sandbox-")
-	if err != nil {
-		return nil, errNone("no directory for a try can be made: "+text.OneLine(err.Error()), remedy)
-	}
 	defer os.RemoveAll(dir)
-	rules, err := system().profile()
-	if err != nil {
+	rules, rulesErr := system().profile()
+	if err = cmp.Or(err, rulesErr); err != nil {
 		return nil, errNone(text.OneLine(err.Error()), remedy)
 	}
 	file := filepath.Join(dir, "file")
