@@ -49,8 +49,8 @@ func NewMembers(l proc.Launcher, p Place, n *Network) (*Members, error) {
 	}
 	m.cache, err = p.cache()
 	m.always = slices.Concat(p.toolchains(), sandbox.Read.Rules(root), hidden, sandbox.Read.Rules(p.Repo.Borrowed()...),
-		sandbox.Read.Rules(filepath.Join(p.State.Team(), "githooks")), p.besides(), // of the agents' git
-		sandbox.Write.Rules(m.cache), modules(p.Environ, p.Home, m.cache))
+		sandbox.Read.Rules(filepath.Join(p.State.Team(), "githooks")), // of the agents' git
+		p.besides(), sandbox.Write.Rules(m.cache), modules(p.Environ, p.Home, m.cache))
 	return m, err
 }
 
@@ -62,7 +62,7 @@ func (m *Members) Start(ctx context.Context, s proc.Spec) (proc.Process, error) 
 		if rules, err = m.place.gitDir(m.place.Repo.CommonDir()); err != nil {
 			return nil, err
 		}
-		rules = append(append(rules, m.always...), temporary(s.Env)...)
+		rules = slices.Concat(rules, m.always, temporary(s.Env))
 	}
 	name := "" // what people call the command
 	if n := len(s.Argv); n > 0 {

@@ -10,11 +10,13 @@ import (
 	"sync"
 )
 
-// systemDirs have the system's programs, libraries and settings.
-var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix",
-	"/gnu", "/snap", "/sys", "/var/lib/dpkg", "/var/lib/rpm", "/var/lib/alternatives",
-	"/System", "/Library", "/Applications/Xcode.app", "/private/var/db", // of macOS
-	"/var/lib/ca-certificates", "/var/lib/texmf", "/var/cache/fontconfig"}
+// systemDirs have the system's programs, libraries and settings, and varDirs are those of them in /var.
+var (
+	systemDirs = append([]string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix",
+		"/gnu", "/snap", "/sys", "/System", "/Library", "/Applications/Xcode.app", "/private/var/db"}, varDirs...)
+	varDirs = []string{"/var/lib/dpkg", "/var/lib/rpm", "/var/lib/alternatives", "/var/lib/ca-certificates",
+		"/var/lib/texmf", "/var/cache/fontconfig"}
+)
 
 // temporaryDirs are where all users write. They have sockets of services, too.
 var temporaryDirs = []string{"/tmp", "/var/tmp", "/run", "/dev/shm", "/var/run", "/var/lock"}
@@ -62,8 +64,7 @@ func (r Rules) Show(path string) bool {
 // than their owner and a group may not read, and homes. It looks once: what becomes private later is hidden from the
 // next process on. Of /usr it looks only at what administrators put there: all else comes from public packages.
 var private = sync.OnceValue(func() (r Rules) {
-	dirs := []string{"/etc", "/opt", "/usr/local", "/usr/etc", "/var/lib/dpkg", "/var/lib/rpm", "/var/lib/alternatives",
-		"/var/lib/ca-certificates", "/var/lib/texmf", "/var/cache/fontconfig"}
+	dirs := append([]string{"/etc", "/opt", "/usr/local", "/usr/etc"}, varDirs...)
 	for _, home := range homes() {
 		if slices.ContainsFunc(dirs, func(dir string) bool { return isBelow(dir, home) }) {
 			r = append(r, Rule{Path: home, Access: Empty})
