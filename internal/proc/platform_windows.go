@@ -73,15 +73,6 @@ func (t *tree) wait(p *os.Process) (*os.ProcessState, error) {
 	return state, err
 }
 
-// findProgram looks program up in this process's PATH, with the extensions that Windows adds.
-func findProgram(program, _ string) (string, error) {
-	full, err := exec.LookPath(program)
-	if err != nil {
-		return "", errNoProgram(program)
-	}
-	return full, nil
-}
-
 // shellProgram returns the program of a shell. Where PATH has none, it is the one that Git for Windows brings: git.exe
 // lies in its directory cmd or bin, and the shells beside that in bin.
 func shellProgram(name string) string {

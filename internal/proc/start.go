@@ -1,11 +1,14 @@
 package proc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -29,7 +32,7 @@ func startWith(
 	if slices.ContainsFunc(slices.Concat(s.Argv, s.Env, []string{s.Dir}), hasNUL) {
 		return nil, muster.Errorf(muster.Invalid, "an argument of %s contains a NUL byte", s.Argv[0])
 	}
-	path, err := findProgram(s.Argv[0], Variable(s.Env, "PATH"))
+	path, err := findProgram(s.Argv[0], s.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -45,9 +48,21 @@ func startWith(
 	return c, nil
 }
 
-// errNoProgram is the error of a program that is not in PATH.
-func errNoProgram(program string) error {
-	return muster.Errorf(muster.NotFound, "there is no program %q in PATH", program)
+// defaultPath is searched when the environment of a command has no PATH.
+const defaultPath = "/usr/local/bin:/usr/bin:/bin"
+
+// findProgram looks program up in the PATH of env, as a shell does. A program with a slash is not looked up. Relative
+// entries of a PATH are passed over: a repository must not be able to put its own git in front of the real one.
+func findProgram(program string, env []string) (string, error) {
+	if filepath.Base(program) != program {
+		return program, nil
+	}
+	for _, dir := range filepath.SplitList(cmp.Or(Variable(env, "PATH"), defaultPath)) {
+		if full, err := exec.LookPath(filepath.Join(dir, program)); err == nil && filepath.IsAbs(dir) {
+			return full, nil
+		}
+	}
+	return "", muster.Errorf(muster.NotFound, "there is no program %q in PATH", program)
 }
 
 // startError returns the error of a start that the system refused. A missing working directory gives the same error as
