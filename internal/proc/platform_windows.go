@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,12 +39,8 @@ func newTree(p *os.Process, _ string) (*tree, error) {
 	_, err = windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
 		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits)))
 	if err == nil {
-		var h windows.Handle
-		const rights = windows.PROCESS_SET_QUOTA | windows.PROCESS_TERMINATE
-		if h, err = windows.OpenProcess(rights, false, uint32(p.Pid)); err == nil {
-			err = windows.AssignProcessToJobObject(job, h)
-			_ = windows.CloseHandle(h)
-		}
+		gone := p.WithHandle(func(h uintptr) { err = windows.AssignProcessToJobObject(job, windows.Handle(h)) })
+		err = cmp.Or(err, gone)
 	}
 	if err != nil {
 		_ = windows.CloseHandle(job)
