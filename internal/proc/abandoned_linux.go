@@ -12,7 +12,7 @@ import (
 // a program that is dead. So neither a number that is another process's by now nor a record that somebody has changed
 // makes KillAbandoned kill anything else.
 func KillAbandoned(pid int, started uint64) (found int) {
-	program := processID{pid, started}
+	program := process{pid: pid, started: started}.id()
 	if p, ok := readProcess(pid); pid <= 1 || started == 0 || ok && p.id() == program && !p.isDead() {
 		return 0
 	}
@@ -22,11 +22,11 @@ func KillAbandoned(pid int, started uint64) (found int) {
 }
 
 // abandoned returns what a dead program has left, and nothing where this process is a part of it.
-func abandoned(program processID) (list []process) {
+func abandoned(program string) (list []process) {
 	all, self := allProcesses(), os.Getpid()
 	// A program's number counts in one table of processes. Another container has another table.
 	space, _ := os.Readlink("/proc/self/ns/pid")
-	for _, p := range left(-1, program.String()+".") {
+	for _, p := range left(-1, program+".") {
 		if p.pid == self || isDescendant(all, self, p.pid) {
 			return nil
 		}

@@ -3,12 +3,14 @@ package proc
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -104,7 +106,7 @@ func (g *Guard) Close() error {
 	g.closed = true
 	g.keeper.wake()
 	// The guard takes the end of the socket as the end of the program: it kills everything and ends.
-	_ = g.keeper.socket.CloseWrite()
+	_ = g.keeper.socket.Close()
 	select {
 	case <-g.keeper.gone:
 		return nil
@@ -117,8 +119,8 @@ func (g *Guard) Close() error {
 
 // keeper is a guard that lives or lived. For each tool there is a connection of its own, which muster makes and hands
 // over, with what the tool reads and writes. It carries the order to start (frame_linux.go), then an answer that says
-// how the start ended, then one that says how the tool ended. Its end tells the guard to kill the tool: muster wants
-// that, or is dead.
+// how the start ended, then one that says how the tool ended. One byte more, or its end when muster is dead, tells the
+// guard to kill the tool.
 type keeper struct {
 	tag     string // begins the tags of all its calls
 	process *os.Process
@@ -128,37 +130,34 @@ type keeper struct {
 
 // startGuard starts a guard: this very program, even if its file was replaced meanwhile.
 func startGuard() (*keeper, error) {
-	fail := func(err error) error {
-		return muster.Errorf(muster.Unavailable,
+	fail := func(err error) (*keeper, error) {
+		return nil, muster.Errorf(muster.Unavailable,
 			"the process that starts the commands of agents cannot be started: %w", err)
 	}
-	socket, theirs, err := connection()
+	ours, theirs, err := connection()
 	if err != nil {
-		return nil, fail(err)
+		return fail(err)
 	}
+	defer ours.Close()
 	defer theirs.Close()
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	socket, err := net.FileConn(ours)
 	if err != nil {
-		return nil, fail(errors.Join(err, socket.Close()))
+		return fail(err)
 	}
-	defer null.Close()
-	// /proc/self/exe is the running program, also when an update has replaced its file.
-	// Its arguments say whose guard it is, and so do the tags of its tools: see KillAbandoned.
 	program, _ := readProcess(os.Getpid())
-	args := []string{os.Args[0], guardWord, program.id().String()}
-	process, err := os.StartProcess("/proc/self/exe", args, &os.ProcAttr{
-		Dir:   "/",
-		Env:   guardEnv(),
-		Files: []*os.File{null, null, os.Stderr, theirs},
-		// A guard that somebody has stopped goes on when this program dies.
-		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT},
-	})
-	if err != nil {
-		return nil, fail(errors.Join(err, socket.Close()))
+	// Its arguments say whose guard it is, and so do the tags of its tools: see KillAbandoned.
+	tag := program.id() + "." + rand.Text() + "."
+	c := exec.Command("/proc/self/exe") // the running program, also when an update has replaced its file
+	c.Args = []string{os.Args[0], guardWord, tag}
+	c.Dir, c.Env, c.Stderr, c.ExtraFiles = "/", guardEnv(), os.Stderr, []*os.File{theirs}
+	// A guard that somebody has stopped goes on when this program dies.
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT}
+	if err := c.Start(); err != nil {
+		return fail(errors.Join(err, socket.Close()))
 	}
-	k := &keeper{guardTag(args[2], process.Pid), process, socket, make(chan struct{})}
+	k := &keeper{tag, c.Process, socket.(*net.UnixConn), make(chan struct{})}
 	go func() {
-		_, _ = process.Wait()
+		_ = c.Wait()
 		_ = socket.Close()
 		close(k.gone)
 	}()
@@ -166,19 +165,12 @@ func startGuard() (*keeper, error) {
 }
 
 // connection returns the two ends of a connection. It has no name: no other can connect to the guard or speak for it.
-func connection() (ours *net.UnixConn, theirs *os.File, err error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+func connection() (ours, theirs *os.File, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
 	}
-	end := os.NewFile(uintptr(pair[0]), "guard")
-	defer end.Close()
-	theirs = os.NewFile(uintptr(pair[1]), "guard")
-	conn, err := net.FileConn(end)
-	if err != nil {
-		return nil, nil, errors.Join(err, theirs.Close())
-	}
-	return conn.(*net.UnixConn), theirs, nil
+	return os.NewFile(uintptr(pair[0]), "guard"), os.NewFile(uintptr(pair[1]), "guard"), nil
 }
 
 // guardEnv returns the environment of the guard. Tools can read it, so it has no keys. It keeps the guard's heap small.
@@ -230,7 +222,7 @@ func (k *keeper) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 	}
 	kill := func() error { // nothing is left to be killed where it fails
 		k.wake()
-		_ = conn.CloseWrite()
+		_, _ = conn.Write([]byte{0})
 		return nil
 	}
 	return follow(ctx, s, pipes, pid, kill, func() (exit int, reached []string, err error) {

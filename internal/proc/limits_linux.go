@@ -48,7 +48,7 @@ func HasControlGroups() bool {
 func newPool(suffix string) *cgroup.Pool {
 	self, _ := readProcess(os.Getpid())
 	total := MachineMemory() // what is left is enough for muster and a shell
-	return cgroup.NewPool(self.id().String()+suffix, max(total/10*9, total-4<<30))
+	return cgroup.NewPool(self.id()+suffix, max(total/10*9, total-4<<30))
 }
 
 // limit gives a tool that has just started what it inherits to all that it starts, and notes how much of its disk is

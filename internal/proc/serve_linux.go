@@ -40,7 +40,7 @@ const (
 
 // run is a tool as the guard sees it.
 type run struct {
-	conn        net.Conn // to muster: see keeper
+	conn        *os.File // to muster: see keeper
 	pid         int
 	mark        uint64 // is inherited by what it has started; 0: none
 	isNamespace bool   // what it starts is in a PID namespace of its own
@@ -184,28 +184,18 @@ func (g *guard) accept(socket *net.UnixConn) {
 	}
 }
 
-// serve starts the tool of a connection with descriptors, and kills it at the end of that.
-func (g *guard) serve(end *os.File, files []int) {
-	conn, err := net.FileConn(end)
-	_ = end.Close()
-	if err != nil {
-		return
-	}
-	closeFiles := func() {
+// serve starts the tool of a connection with descriptors, and kills it when muster orders that or is gone.
+func (g *guard) serve(conn *os.File, files []int) {
+	r := &run{conn: conn}
+	var o order
+	err := gob.NewDecoder(conn).Decode(&o)
+	g.events <- func() {
+		if err == nil {
+			err = g.start(r, o, files)
+		}
 		for _, fd := range files {
 			_ = unix.Close(fd)
 		}
-	}
-	var o order
-	if gob.NewDecoder(conn).Decode(&o) != nil { // muster is gone
-		closeFiles()
-		_ = conn.Close()
-		return
-	}
-	g.events <- func() {
-		defer closeFiles()
-		r, err := g.start(o, files)
-		r.conn = conn
 		if err != nil {
 			errno := syscall.EINVAL
 			errors.As(err, &errno)
@@ -216,29 +206,24 @@ func (g *guard) serve(end *os.File, files []int) {
 		g.running[r.pid] = r
 		r.answer(r.pid)
 	}
-	_, _ = conn.Read(make([]byte, 1)) // muster sends no more
+	_, _ = conn.Read(make([]byte, 1))
 	g.events <- func() {
-		for _, r := range g.running {
-			if r.conn == conn {
-				r.kill()
-				g.sweep()
-			}
+		if g.running[r.pid] == r {
+			r.kill()
+			g.sweep()
 		}
 	}
 }
 
-// guardTag begins the tag of each call of a guard. What has the tag of a dead program was left by it.
-func guardTag(program string, guard int) string { return fmt.Sprintf("%s.%d.", program, guard) }
-
 // start starts a tool. The guard has the tool's mark meanwhile, so that the tool and its children inherit it. The error
 // is the errno that the system gave.
-func (g *guard) start(o order, files []int) (*run, error) {
+func (g *guard) start(r *run, o order, files []int) error {
 	g.calls++
-	r := &run{mark: g.mark.of(g.calls), dir: o.Dir, limits: o.Limits, isNamespace: o.HasNamespace}
+	r.mark, r.dir, r.limits, r.isNamespace = g.mark.of(g.calls), o.Dir, o.Limits, o.HasNamespace
 	if len(files) < streams || o.HasRules && len(files) == streams { // this process has too many open
-		return r, syscall.EMFILE
+		return syscall.EMFILE
 	}
-	tag := guardTag(os.Args[2], os.Getpid()) + strconv.FormatUint(g.calls, 10)
+	tag := os.Args[2] + strconv.FormatUint(g.calls, 10)
 	attr := &syscall.ProcAttr{
 		Dir: o.Dir,
 		Env: WithVariables(o.Env, CallVar+"="+tag),
@@ -274,7 +259,7 @@ func (g *guard) start(o order, files []int) (*run, error) {
 	if err == nil {
 		g.limit(r)
 	}
-	return r, err
+	return err
 }
 
 // forkInGroup starts a tool in a control group, where there are some.

@@ -25,17 +25,8 @@ type process struct {
 // on.
 func (t process) isDead() bool { return (t.state == 'Z' || t.state == 'X') && t.threads <= 1 }
 
-// processID tells a process from a later one with the same number.
-type processID struct {
-	pid     int
-	started uint64
-}
-
-// String returns the identity as guards and tags have it: PID.STARTED.
-func (id processID) String() string { return fmt.Sprintf("%d.%d", id.pid, id.started) }
-
-// id returns the identity of the process.
-func (t process) id() processID { return processID{t.pid, t.started} }
+// id tells the process from a later one with the same number, as guards and tags have it: PID.STARTED.
+func (t process) id() string { return fmt.Sprintf("%d.%d", t.pid, t.started) }
 
 // statFields returns the fields of proc_pid_stat(5) from the third on, and nothing when the process is gone. The second
 // is the name of the program, in parentheses, and may contain anything.
@@ -173,7 +164,7 @@ func killAll(victims func() []process, limit time.Duration) (left int) {
 	// again.
 	const stopRounds = 16
 	deadline := time.Now().Add(limit)
-	stopped := map[processID]bool{}
+	stopped := map[string]bool{}
 	pause := 100 * time.Microsecond
 	for round := 0; ; round++ {
 		list := victims()
