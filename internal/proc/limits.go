@@ -1,9 +1,6 @@
 package proc
 
-import (
-	"context"
-	"fmt"
-)
+import "context"
 
 // Limits say how much of the machine a program and all that it starts may use; 0 is no limit. They hold where there is
 // a guard.
@@ -22,11 +19,6 @@ type Limits struct {
 
 // leastFiles is how many files a disk may have for each that stays free.
 const leastFiles = 50
-
-// String returns the numbers of the limits.
-func (l Limits) String() string {
-	return fmt.Sprint(l.Processes, l.Memory, l.FileSize, l.FreeDisk)
-}
 
 // Limit returns a launcher whose programs have limits, unless their Spec says others.
 func Limit(l Launcher, x Limits) Launcher { return &limited{l, x} }

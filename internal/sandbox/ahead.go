@@ -3,6 +3,7 @@ package sandbox
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -35,7 +36,7 @@ type sandboxID struct {
 
 // sandboxFor returns the identity of a sandbox for s. args are the arguments that make it by the rules.
 func sandboxFor(l proc.Launcher, s proc.Spec, args []string, r Rules) sandboxID {
-	parts := slices.Concat(args, []string{s.Limits.String()}, s.Env)
+	parts := slices.Concat(args, []string{fmt.Sprint(s.Limits)}, s.Env)
 	for _, x := range r {
 		parts = append(parts, identity(x.Path), identity(x.From))
 	}
