@@ -219,7 +219,7 @@ func (g *guard) serve(conn *os.File, files []int) {
 // is the errno that the system gave.
 func (g *guard) start(r *run, o order, files []int) error {
 	g.calls++
-	r.mark, r.dir, r.limits, r.isNamespace = g.mark.of(g.calls), o.Dir, o.Limits, o.HasNamespace
+	r.dir, r.limits, r.isNamespace = o.Dir, o.Limits, o.HasNamespace
 	if len(files) < streams || o.HasRules && len(files) == streams { // this process has too many open
 		return syscall.EMFILE
 	}
@@ -236,7 +236,9 @@ func (g *guard) start(r *run, o order, files []int) error {
 		}
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
-	defer g.mark.set(r.mark)()
+	mark, unmark := g.mark.set(g.calls)
+	defer unmark()
+	r.mark = mark
 	// The tool has this limit from its first moment on. It could lift it, so limit follows. The guard itself writes no
 	// file that is so large.
 	lift, _ := limitOwn(unix.RLIMIT_FSIZE, uint64(max(o.Limits.FileSize, 0)))

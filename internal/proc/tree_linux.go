@@ -223,42 +223,42 @@ func StartTime(pid int) uint64 {
 
 // marker marks the processes of a call by a resource limit, which they inherit: each call has its own limit on the
 // bytes of POSIX message queues, a few below what the system allows. Hardly any program uses those, and no mark takes
-// more than half of them away.
-type marker struct {
-	top  uint64 // marks are below it
-	span uint64 // how many there are
-}
+// more than half of them away. All marks are below the marker, and 0 makes none.
+type marker uint64
 
-// usualQueueBytes is the limit of most systems. Marks stay below it where the hard limit is higher or infinite.
-const usualQueueBytes = 819200
-
-// newMarker returns a marker for this system. One with a span of 0 makes no marks: the limit is too low to tell calls
-// apart.
+// newMarker returns a marker for this system: 0 where the limit is too low to tell calls apart.
 func newMarker() marker {
-	const fewest = 2000 // marks, so that calls which run at the same time have different ones
+	const fewest = 2000  // marks, so that calls which run at the same time have different ones
+	const usual = 819200 // the limit of most systems: the hard one may be higher, or infinite
 	var l unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_MSGQUEUE, &l) != nil || l.Max/2 < fewest {
-		return marker{}
-	}
-	top := min(l.Max, usualQueueBytes)
-	return marker{top: top, span: top / 2}
-}
-
-// of returns the mark of a call, 0 for none. Guards that run inside each other begin at different places.
-func (m marker) of(call uint64) uint64 {
-	if m.span == 0 {
 		return 0
 	}
-	return m.top - 1 - (call+uint64(os.Getpid())*7919)%(m.span-1)
+	return marker(min(l.Max, usual))
 }
 
-// set marks this process, and so what it starts until unset.
-func (m *marker) set(mark uint64) (unset func()) {
+// set gives this process the mark of a call, and so what it starts until unset. Guards that run inside each other begin
+// at different places.
+func (m *marker) set(call uint64) (mark uint64, unset func()) {
+	top := uint64(*m)
+	if top == 0 {
+		return 0, func() {}
+	}
+	mark = top - 1 - (call+uint64(os.Getpid())*7919)%(top/2-1)
 	unset, err := limitOwn(unix.RLIMIT_MSGQUEUE, mark)
 	if err != nil { // not allowed here: without marks, then
-		m.span = 0
+		*m = 0
 	}
-	return unset
+	return mark, unset
+}
+
+// read returns the mark that a process has.
+func (m marker) read(pid int) (mark uint64, ok bool) {
+	var l unix.Rlimit
+	if unix.Prlimit(pid, unix.RLIMIT_MSGQUEUE, nil, &l) != nil {
+		return 0, false
+	}
+	return l.Cur, l.Cur < uint64(m) && l.Cur >= uint64(m-m/2)
 }
 
 // limitOwn gives this process a soft limit, which what it starts inherits, until lift. 0 is none.
@@ -272,13 +272,4 @@ func limitOwn(resource int, n uint64) (lift func(), err error) {
 	}
 	own := unix.Rlimit{Cur: min(n, before.Max), Max: before.Max}
 	return func() { _ = unix.Prlimit(0, resource, &before, nil) }, unix.Prlimit(0, resource, &own, nil)
-}
-
-// read returns the mark that a process has.
-func (m marker) read(pid int) (mark uint64, ok bool) {
-	var l unix.Rlimit
-	if m.span == 0 || unix.Prlimit(pid, unix.RLIMIT_MSGQUEUE, nil, &l) != nil {
-		return 0, false
-	}
-	return l.Cur, l.Cur < m.top && l.Cur > m.top-1-m.span
 }
