@@ -22,8 +22,8 @@ const measurePause = 100 * time.Millisecond
 type usage struct {
 	processes int64 // with their threads
 	memory    int64 // bytes, at most: what several processes share counts for each
-	// made is what it has made on disks: bytes, and instead of files, which may be empty, the time that the kernel has
-	// worked for it.
+	// made is what it and its dead children have made on disks: bytes, and instead of files, which may be empty, the
+	// time that the kernel has worked for them.
 	made room
 	all  []process
 }
@@ -63,9 +63,7 @@ func (g *guard) limit(r *run) {
 		// not hold for root, but it lets the guard catch up.
 		limits[unix.RLIMIT_NPROC] = uint64(entities() + r.limits.Processes)
 	}
-	if len(limits) > 0 {
-		limitTree(r.pid, limits)
-	}
+	limitTree(r.pid, limits)
 	if r.limits.FreeDisk > 0 {
 		_, r.free, _ = r.disk()
 	}
@@ -102,41 +100,29 @@ func (r *run) reachedLimits() []string {
 	return r.reached
 }
 
-// hasLimits reports whether a running tool has limits.
-func (g *guard) hasLimits() bool {
-	for _, r := range g.running {
-		if r.limits != (Limits{}) {
-			return true
-		}
-	}
-	return false
-}
-
 // measure kills the tools that use more than they may.
 func (g *guard) measure() {
 	use := sync.OnceValue(g.usage) // is measured when it is needed first
-	full := map[unix.Fsid]int{}    // what is missing on which disks
-	over := false                  // something is to be killed
+	killed := false
 	for _, r := range g.running {
-		if r.limits == (Limits{}) || r.over {
+		if !r.over && r.exceeded(use) {
+			r.kill()
+			killed = true
+		}
+	}
+	for _, r := range g.running {
+		id, what, fills := r.fillsDisk()
+		if !fills || r.over {
 			continue
 		}
-		if r.exceeded(use) {
-			r.kill()
-		} else if id, what, ok := r.fillsDisk(); ok {
-			full[id] = what
-		}
-		over = over || r.over
-	}
-	for id, what := range full {
-		if r := g.largestWriter(id, what, use()); r != nil {
-			r.note("it was killed, because less than %d MB, or one file in %d, is free on the disk (setting "+
-				"resources.free_disk): remove what is not needed", r.limits.FreeDisk>>20, leastFiles)
-			r.kill()
-			over = true
+		if largest := g.largestWriter(id, what, use()); largest != nil {
+			largest.note("it was killed, because less than %d MB, or one file in %d, is free on the disk (setting "+
+				"resources.free_disk): remove what is not needed", largest.limits.FreeDisk>>20, leastFiles)
+			largest.kill()
+			killed = true
 		}
 	}
-	if !over {
+	if !killed {
 		return
 	}
 	g.sweep()
@@ -244,7 +230,8 @@ func (g *guard) usage() map[*run]usage {
 			u.all = append(u.all, t)
 			u.processes += int64(max(t.threads, 1))
 			u.memory += t.memory
-			u.made[ofBytes] += written(t.pid)
+			io := procNumbers(t.pid, "io") // wchar is all that is known where files are in memory
+			u.made[ofBytes] += io["write_bytes"] + io["wchar"]
 			u.made[ofFiles] += t.system
 		}
 		tools[r] = u
@@ -265,13 +252,6 @@ func ownMemory(all []process) (n int64) {
 		n += (own + m["Pss_Shmem"]) << 10 // they are in kB
 	}
 	return n
-}
-
-// written returns how many bytes a process and its dead children have written: to disks, and by calls, which is all
-// that is known where files are in memory.
-func written(pid int) int64 {
-	m := procNumbers(pid, "io")
-	return m["write_bytes"] + m["wchar"]
 }
 
 // procNumbers reads a file in /proc about a process, whose lines are a name, a colon, a number and perhaps a unit.

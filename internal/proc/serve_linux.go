@@ -162,7 +162,7 @@ func (g *guard) obey(died <-chan os.Signal) {
 			event()
 		}
 		g.report()
-		if tick == nil && (g.left > 0 || g.hasLimits()) {
+		if tick == nil && (g.left > 0 || len(g.running) > 0) {
 			tick = time.After(measurePause)
 		}
 	}
