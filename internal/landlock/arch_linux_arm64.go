@@ -7,5 +7,4 @@ const (
 	isX32     = 0 // it has none
 )
 
-// withOlderCalls adds nothing: this kind of processor has no other calls.
-func withOlderCalls(all map[uint32]attributeCall) map[uint32]attributeCall { return all }
+var olderCalls map[uint32]attributeCall // it has none

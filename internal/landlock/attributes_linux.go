@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"os"
 	"strconv"
 	"strings"
@@ -38,14 +39,16 @@ type attributeCall struct {
 }
 
 // attributeCalls are the calls that are asked about, by their numbers.
-var attributeCalls = withOlderCalls(map[uint32]attributeCall{
+var attributeCalls = map[uint32]attributeCall{
 	unix.SYS_FCHMOD:    {dir: 0, path: -1, flags: -1, change: chmod(1)},
 	unix.SYS_FCHMODAT:  {dir: 0, path: 1, flags: -1, change: chmod(2)},
 	unix.SYS_FCHMODAT2: {dir: 0, path: 1, flags: 3, change: chmod(2)},
 	unix.SYS_FCHOWN:    {dir: 0, path: -1, flags: -1, change: chown(1)},
 	unix.SYS_FCHOWNAT:  {dir: 0, path: 1, flags: 4, change: chown(2)},
-	unix.SYS_UTIMENSAT: {dir: 0, path: 1, flags: 3, mayLackPath: true, change: setTimes(2, 16, timespec)},
-})
+	unix.SYS_UTIMENSAT: {dir: 0, path: 1, flags: 3, mayLackPath: true, change: setTimes(2, 2, 1)},
+}
+
+func init() { maps.Copy(attributeCalls, olderCalls) }
 
 // notification is what the kernel tells of a call: struct seccomp_notif of linux/seccomp.h.
 type notification struct {
@@ -279,29 +282,27 @@ func chown(owner int) func(*asked, int, uint32) error {
 	}
 }
 
-// setTimes returns the change of the dates, to which an argument of the call leads: two, each of that size, of which
-// convert makes a timespec. Where it leads nowhere, the dates are now.
-func setTimes(arg, size int, convert func([]byte) unix.Timespec) func(*asked, int, uint32) error {
+// setTimes returns the change of the dates, to which an argument of the call leads: two, each of one number, the seconds,
+// or of two, the second of which is a multiple of unit nanoseconds. Where it leads nowhere, the dates are now.
+func setTimes(arg, each int, unit int64) func(*asked, int, uint32) error {
 	return func(n *asked, fd int, _ uint32) error {
 		times := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
 		if n.args[arg] != 0 {
-			data, err := n.memory(n.args[arg], 2*size)
+			numbers := make([]int64, 2*each)
+			data, err := n.memory(n.args[arg], 8*len(numbers))
 			if err != nil {
 				return err
 			}
-			if len(data) < 2*size {
+			if _, err := binary.Decode(data, binary.NativeEndian, numbers); err != nil { // the memory ends before
 				return unix.EFAULT
 			}
 			for i := range times {
-				times[i] = convert(data[i*size:])
+				times[i] = unix.Timespec{Sec: numbers[i*each]}
+				if each == 2 {
+					times[i].Nsec = numbers[2*i+1] * unit
+				}
 			}
 		}
 		return unix.UtimesNanoAt(fd, "", times, unix.AT_EMPTY_PATH)
 	}
 }
-
-// word returns a number of 64 bits.
-func word(data []byte) int64 { return int64(binary.NativeEndian.Uint64(data)) }
-
-// timespec reads a struct timespec.
-func timespec(data []byte) unix.Timespec { return unix.Timespec{Sec: word(data), Nsec: word(data[8:])} }
