@@ -61,13 +61,6 @@ func (p part) bits(mask uint32) part { return part{p.at, mask} }
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// typing are the commands of ioctl that type text into a terminal, which is run by whatever shell reads there. The
-// kernel looks at 32 bits of the command only.
-var typing = is(arg(1), unix.TIOCSTI, unix.TIOCLINUX)
-
-// leases are the commands of fcntl for a lease on a file, which keeps others from writing it for a while.
-var leases = is(arg(1), unix.F_SETLEASE, 1040 /* F_SETDELEG of linux/fcntl.h */)
-
 // everywhere are the rules that hold whatever else confines the program.
 var everywhere = []rule{
 	// New namespaces would give capabilities again, and with them much more of the kernel to attack.
@@ -85,8 +78,10 @@ var everywhere = []rule{
 	{fail(unix.ENOSYS), calls{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}, nil},
 	// Files in memory, which no limit counts while no process has them mapped.
 	{fail(unix.ENOSYS), calls{unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET}, nil},
-	{fail(unix.EPERM), calls{unix.SYS_IOCTL}, when{typing}},
-	{fail(unix.EPERM), calls{unix.SYS_FCNTL}, when{leases}},
+	// What types text into a terminal, which is run by whatever shell reads there. The kernel looks at 32 bits only.
+	{fail(unix.EPERM), calls{unix.SYS_IOCTL}, when{is(arg(1), unix.TIOCSTI, unix.TIOCLINUX)}},
+	// A lease on a file keeps others from writing it for a while.
+	{fail(unix.EPERM), calls{unix.SYS_FCNTL}, when{is(arg(1), unix.F_SETLEASE, 1040 /* F_SETDELEG */)}},
 }
 
 // inNamespaces are the rules besides for programs that have namespaces of their own.
@@ -117,14 +112,14 @@ func inHost(process, thread int) []rule {
 		{fail(unix.EACCES), calls{unix.SYS_SOCKET}, nil},
 		{fail(unix.EACCES), calls{unix.SYS_SOCKETPAIR}, when{isNot(arg(0), unix.AF_UNIX)}},
 		{fail(unix.EACCES), calls{unix.SYS_SOCKETPAIR},
-			when{isNot(arg(1).bits(socketTypes), unix.SOCK_STREAM, unix.SOCK_SEQPACKET)}},
+			when{isNot(arg(1).bits(0xf), unix.SOCK_STREAM, unix.SOCK_SEQPACKET)}}, // without its flags
 		// The commands of ioctl are those of terminals and of sockets, and a few of files: they read, or write to what
 		// is open for that. Landlock knows only what goes to devices: others would change files that are only read, or
 		// make directories with content anywhere, as those of btrfs.
 		{fail(unix.ENOTTY), calls{unix.SYS_IOCTL}, when{
 			isNot(arg(1), unix.FS_IOC_GETFLAGS, 0x801c581f /* FS_IOC_FSGETXATTR */, 0xc020660b, /* FS_IOC_FIEMAP */
 				unix.FICLONE, unix.FICLONERANGE, unix.FIDEDUPERANGE),
-			isNot(arg(1).bits(0xff00), kindOfTerminals<<8, kindOfSockets<<8)}},
+			isNot(arg(1).bits(0xff00), 'T'<<8 /* of terminals */, 0x89<<8 /* of sockets */)}},
 
 		// Nothing changes the limits, the processors and the priority of other processes. Only 0 is surely not another
 		// one. The limit of message queues is the mark of a tool (internal/proc): it can be asked for only.
@@ -150,11 +145,6 @@ func inHost(process, thread int) []rule {
 		{fail(unix.EPERM), calls{unix.SYS_FCNTL}, when{is(arg(1), unix.F_SETSIG)}},
 	}
 }
-
-const (
-	kindOfTerminals, kindOfSockets = 'T', 0x89 // in a command of ioctl
-	socketTypes                    = 0xf       // the bits of the type of a socket without its flags
-)
 
 // program returns the program of rules.
 func program(lists ...[]rule) []unix.SockFilter {
