@@ -111,8 +111,8 @@ func removePool(dir string) {
 
 // Group is a control group for one program.
 type Group struct {
+	FD  int // its descriptor, for SysProcAttr.CgroupFD
 	dir string
-	fd  int
 }
 
 // New makes a group with limits, nil where that fails.
@@ -120,11 +120,11 @@ func (p *Pool) New(l Limits) *Group {
 	if p == nil {
 		return nil
 	}
-	g := &Group{dir: filepath.Join(p.dir, strconv.Itoa(p.made)), fd: -1}
+	g := &Group{dir: filepath.Join(p.dir, strconv.Itoa(p.made))}
 	p.made++
 	err := makeGroup(g.dir, l)
 	if err == nil {
-		g.fd, err = unix.Open(g.dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		g.FD, err = unix.Open(g.dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	}
 	if err != nil {
 		_ = unix.Rmdir(g.dir)
@@ -132,9 +132,6 @@ func (p *Pool) New(l Limits) *Group {
 	}
 	return g
 }
-
-// FD returns the descriptor of the group, for SysProcAttr.CgroupFD.
-func (g *Group) FD() int { return g.fd }
 
 // Reached reports which limits the program has reached. The memory's is reached when the kernel has killed a process
 // for it.
@@ -144,7 +141,7 @@ func (g *Group) Reached() (processes, memory bool) {
 
 // Remove removes the group, in which nothing runs any more.
 func (g *Group) Remove() {
-	_ = unix.Close(g.fd)
+	_ = unix.Close(g.FD)
 	_ = unix.Rmdir(g.dir)
 }
 

@@ -272,7 +272,7 @@ func (g *guard) forkInGroup(r *run, attr *syscall.ProcAttr, fork func() error) e
 	if r.group == nil { // the guard counts
 		return fork()
 	}
-	attr.Sys.CgroupFD, attr.Sys.UseCgroupFD = r.group.FD(), true
+	attr.Sys.CgroupFD, attr.Sys.UseCgroupFD = r.group.FD, true
 	err := fork()
 	if err != nil { // it may be the group's fault
 		r.group.Remove()
