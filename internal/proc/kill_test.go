@@ -287,7 +287,7 @@ func TestWithoutMarks(t *testing.T) {
 		"one that is over":       {&guard{running: own(run{over: true})}, true},
 		"another runs":           {&guard{running: other(run{})}, false},
 		"another is over":        {&guard{running: other(run{over: true})}, true},
-		"another is a namespace": {&guard{running: other(run{isNamespace: true})}, true},
+		"another is a namespace": {&guard{running: other(run{order: order{HasNamespace: true}})}, true},
 		"none runs":              {&guard{}, true},
 		"the end":                {&guard{running: own(run{}), closing: true}, true},
 	} {

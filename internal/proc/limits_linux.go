@@ -55,16 +55,16 @@ func newPool(suffix string) *cgroup.Pool {
 // free. What the tool has started meanwhile gets it, too: a sandbox starts a process at once.
 func (g *guard) limit(r *run) {
 	limits := map[int]uint64{}
-	if n := r.limits.FileSize; n > 0 {
+	if n := r.Limits.FileSize; n > 0 {
 		limits[unix.RLIMIT_FSIZE] = uint64(n)
 	}
-	if r.limits.Processes > 0 && r.group == nil {
+	if r.Limits.Processes > 0 && r.group == nil {
 		// Who forks without end is faster than the guard counts. This limit counts all that the user runs, and does
 		// not hold for root, but it lets the guard catch up.
-		limits[unix.RLIMIT_NPROC] = uint64(entities() + r.limits.Processes)
+		limits[unix.RLIMIT_NPROC] = uint64(entities() + r.Limits.Processes)
 	}
 	limitTree(r.pid, limits)
-	if r.limits.FreeDisk > 0 {
+	if r.Limits.FreeDisk > 0 {
 		_, r.free, _ = r.disk()
 	}
 }
@@ -117,7 +117,7 @@ func (g *guard) measure() {
 		}
 		if largest := g.largestWriter(id, what, use()); largest != nil {
 			largest.note("it was killed, because less than %d MB, or one file in %d, is free on the disk (setting "+
-				"resources.free_disk): remove what is not needed", largest.limits.FreeDisk>>20, leastFiles)
+				"resources.free_disk): remove what is not needed", largest.Limits.FreeDisk>>20, leastFiles)
 			largest.kill()
 			killed = true
 		}
@@ -137,16 +137,16 @@ func (r *run) exceeded(use func() map[*run]usage) bool {
 	var processes, memory bool
 	if r.group != nil {
 		processes, memory = r.group.Reached()
-	} else if r.limits.Processes > 0 || r.limits.Memory > 0 {
+	} else if r.Limits.Processes > 0 || r.Limits.Memory > 0 {
 		u := use()[r]
-		processes = r.limits.Processes > 0 && u.processes > r.limits.Processes
-		memory = r.limits.Memory > 0 && u.memory > r.limits.Memory && ownMemory(u.all) > r.limits.Memory
+		processes = r.Limits.Processes > 0 && u.processes > r.Limits.Processes
+		memory = r.Limits.Memory > 0 && u.memory > r.Limits.Memory && ownMemory(u.all) > r.Limits.Memory
 	}
 	if processes {
-		r.note("it has reached its limit of %d processes (setting resources.processes)", r.limits.Processes)
+		r.note("it has reached its limit of %d processes (setting resources.processes)", r.Limits.Processes)
 	}
 	if memory {
-		r.note("it has reached its limit of %d MB of memory (setting resources.memory)", r.limits.Memory>>20)
+		r.note("it has reached its limit of %d MB of memory (setting resources.memory)", r.Limits.Memory>>20)
 	}
 	return processes || memory
 }
@@ -175,17 +175,17 @@ const (
 // that stays free. A disk without a limit of files has 0 and needs 0.
 func (r *run) disk() (id unix.Fsid, free, least room) {
 	var s unix.Statfs_t
-	if unix.Statfs(r.dir, &s) != nil {
+	if unix.Statfs(r.Dir, &s) != nil {
 		return id, room{}, room{}
 	}
-	return s.Fsid, room{int64(s.Bavail) * s.Bsize, int64(s.Ffree)}, room{r.limits.FreeDisk, int64(s.Files) / leastFiles}
+	return s.Fsid, room{int64(s.Bavail) * s.Bsize, int64(s.Ffree)}, room{r.Limits.FreeDisk, int64(s.Files) / leastFiles}
 }
 
 // fillsDisk reports whether too little is free on the disk of a tool, and less than when it was last measured; what is
 // the index in room of what is missing. A disk that stays as it is, or gets emptier, ends nothing.
 func (r *run) fillsDisk() (id unix.Fsid, what int, fills bool) {
 	noise := room{1 << 20, 100} // what others take all the time
-	if r.limits.FreeDisk == 0 {
+	if r.Limits.FreeDisk == 0 {
 		return id, 0, false
 	}
 	id, free, least := r.disk()
@@ -202,7 +202,7 @@ func (r *run) fillsDisk() (id unix.Fsid, what int, fills bool) {
 // already, or there is none.
 func (g *guard) largestWriter(id unix.Fsid, what int, all map[*run]usage) (largest *run) {
 	for _, r := range g.running {
-		if on, _, _ := r.disk(); on != id || r.limits.FreeDisk == 0 {
+		if on, _, _ := r.disk(); on != id || r.Limits.FreeDisk == 0 {
 			continue
 		}
 		if r.over {

@@ -63,7 +63,7 @@ func TestLimitsOfWhatHasStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Kill(last, syscall.SIGKILL) })
-	new(guard).limit(&run{pid: c.Process.Pid, limits: Limits{FileSize: 1 << 20}})
+	new(guard).limit(&run{pid: c.Process.Pid, order: order{Limits: Limits{FileSize: 1 << 20}}})
 	var limit unix.Rlimit
 	if err := unix.Prlimit(last, unix.RLIMIT_FSIZE, nil, &limit); err != nil || limit.Max != 1<<20 {
 		t.Errorf("the limit of the last one is %d, %v", limit.Max, err)

@@ -40,18 +40,16 @@ const (
 
 // run is a tool as the guard sees it.
 type run struct {
-	conn        *os.File // to muster: see keeper
-	pid         int
-	mark        uint64 // is inherited by what it has started; 0: none
-	isNamespace bool   // what it starts is in a PID namespace of its own
-	over        bool   // it has ended, or muster has ordered it to be killed: what belongs to it dies
-	status      int
-	ended       chan struct{} // closed to end the thread of a tool under a ruleset; nil without one
+	order
+	conn   *os.File // to muster: see keeper
+	pid    int
+	mark   uint64 // is inherited by what it has started; 0: none
+	over   bool   // it has ended, or muster has ordered it to be killed: what belongs to it dies
+	status int
+	ended  chan struct{} // closed to end the thread of a tool under a ruleset; nil without one
 
-	dir     string
-	limits  Limits
-	group   *cgroup.Group // that keeps them; nil: the guard counts
-	free    room          // on the disk of dir, when last measured
+	group   *cgroup.Group // that keeps its limits; nil: the guard counts
+	free    room          // on the disk of its directory, when last measured
 	reached []string      // a text for each limit that it was killed for
 }
 
@@ -187,11 +185,10 @@ func (g *guard) accept(socket *net.UnixConn) {
 // serve starts the tool of a connection with descriptors, and kills it when muster orders that or is gone.
 func (g *guard) serve(conn *os.File, files []int) {
 	r := &run{conn: conn}
-	var o order
-	err := gob.NewDecoder(conn).Decode(&o)
+	err := gob.NewDecoder(conn).Decode(&r.order)
 	g.events <- func() {
 		if err == nil {
-			err = g.start(r, o, files)
+			err = g.start(r, files)
 		}
 		for _, fd := range files {
 			_ = unix.Close(fd)
@@ -217,43 +214,42 @@ func (g *guard) serve(conn *os.File, files []int) {
 
 // start starts a tool. The guard has the tool's mark meanwhile, so that the tool and its children inherit it. The error
 // is the errno that the system gave.
-func (g *guard) start(r *run, o order, files []int) error {
+func (g *guard) start(r *run, files []int) error {
 	g.calls++
-	r.dir, r.limits, r.isNamespace = o.Dir, o.Limits, o.HasNamespace
-	if len(files) < streams || o.HasRules && len(files) == streams { // this process has too many open
+	if len(files) < streams || r.HasRules && len(files) == streams { // this process has too many open
 		return syscall.EMFILE
 	}
 	tag := os.Args[2] + strconv.FormatUint(g.calls, 10)
 	attr := &syscall.ProcAttr{
-		Dir: o.Dir,
-		Env: WithVariables(o.Env, CallVar+"="+tag),
+		Dir: r.Dir,
+		Env: WithVariables(r.Env, CallVar+"="+tag),
 		// Pdeathsig kills the tool when the guard itself is killed.
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
 	for _, fd := range files {
-		if o.HasNamespace && g.null >= 0 && isNull(fd) {
+		if r.HasNamespace && g.null >= 0 && isNull(fd) {
 			fd = g.null
 		}
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
-	mark, unmark := g.mark.set(g.calls)
+	var unmark func()
+	r.mark, unmark = g.mark.set(g.calls)
 	defer unmark()
-	r.mark = mark
 	// The tool has this limit from its first moment on. It could lift it, so limit follows. The guard itself writes no
 	// file that is so large.
-	lift, _ := limitOwn(unix.RLIMIT_FSIZE, uint64(max(o.Limits.FileSize, 0)))
+	lift, _ := limitOwn(unix.RLIMIT_FSIZE, uint64(max(r.Limits.FileSize, 0)))
 	defer lift()
 	fork := func() (err error) {
-		r.pid, err = syscall.ForkExec(o.Path, o.Argv, attr)
+		r.pid, err = syscall.ForkExec(r.Path, r.Argv, attr)
 		return err
 	}
 	var err error
 	switch {
-	case o.HasRules:
+	case r.HasRules:
 		last := len(files) - 1
 		attr.Files = attr.Files[:last]
-		err = r.forkConfined(files[last], o.Writable, fork)
-	case o.HasNamespace:
+		err = r.forkConfined(files[last], fork)
+	case r.HasNamespace:
 		err = g.forkInGroup(r, attr, func() error { return g.thread.do(fork) })
 	default:
 		err = g.forkInGroup(r, attr, fork)
@@ -266,20 +262,18 @@ func (g *guard) start(r *run, o order, files []int) error {
 
 // forkInGroup starts a tool in a control group, where there are some.
 func (g *guard) forkInGroup(r *run, attr *syscall.ProcAttr, fork func() error) error {
-	if l := r.limits; l.Processes > 0 || l.Memory > 0 {
+	if l := r.Limits; l.Processes > 0 || l.Memory > 0 {
 		r.group = g.pool.New(cgroup.Limits{Processes: l.Processes, Memory: l.Memory})
 	}
-	if r.group == nil { // the guard counts
-		return fork()
-	}
-	attr.Sys.CgroupFD, attr.Sys.UseCgroupFD = r.group.FD, true
-	err := fork()
-	if err != nil { // it may be the group's fault
-		r.group.Remove()
+	if r.group != nil {
+		attr.Sys.CgroupFD, attr.Sys.UseCgroupFD = r.group.FD, true
+		if fork() == nil {
+			return nil
+		}
+		r.group.Remove() // it may be at fault
 		r.group, attr.Sys.UseCgroupFD = nil, false
-		err = fork()
 	}
-	return err
+	return fork()
 }
 
 // forkConfined starts a tool under a ruleset. It has no control group: the call that starts a program in one is refused
@@ -291,12 +285,12 @@ func (g *guard) forkInGroup(r *run, attr *syscall.ProcAttr, fork func() error) e
 //
 // The tool could trace the thread, and so read and write the memory of the guard, if the guard were dumpable: see
 // serve.
-func (r *run) forkConfined(ruleset int, writable []string, fork func() error) error {
+func (r *run) forkConfined(ruleset int, fork func() error) error {
 	r.ended = make(chan struct{})
 	started := make(chan error)
 	landlock.OnThread(func() {
 		newSessionKeyring()
-		err := landlock.Restrict(ruleset, writable)
+		err := landlock.Restrict(ruleset, r.Writable)
 		if err == nil {
 			err = fork()
 		}
@@ -313,7 +307,7 @@ func (r *run) forkConfined(ruleset int, writable []string, fork func() error) er
 // stopped.
 func (r *run) kill() {
 	r.over = true
-	if !r.isNamespace {
+	if !r.HasNamespace {
 		return
 	}
 	_ = unix.Kill(r.pid, unix.SIGSTOP)
@@ -376,7 +370,7 @@ func (g *guard) victims() (list []process) {
 			continue
 		}
 		all := subtree(t)
-		if r, _ := g.owner(t); r != nil && r.isNamespace && r.pid != pid && len(all) <= 1 {
+		if r, _ := g.owner(t); r != nil && r.HasNamespace && r.pid != pid && len(all) <= 1 {
 			// The first process of a namespace in which nothing else is left. To take the namespace down takes the
 			// kernel some milliseconds, for which nobody waits.
 			_ = unix.Kill(pid, unix.SIGKILL)
@@ -394,7 +388,7 @@ func (g *guard) mustDie(t process) bool {
 		return g.closing || r == nil || r.over
 	}
 	for _, r := range g.running {
-		if !r.over && !r.isNamespace {
+		if !r.over && !r.HasNamespace {
 			return false
 		}
 	}
