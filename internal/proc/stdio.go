@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -18,38 +19,29 @@ type stdio struct {
 }
 
 // openStdio opens what s needs. The caller ends it with abandon, or with begin and finish.
-func openStdio(s Spec) (p *stdio, err error) {
-	p = &stdio{}
-	if p.in, err = p.fileOf(s.Stdin); err == nil && p.in == nil {
+func openStdio(s Spec) (*stdio, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	p := &stdio{in: null, out: null, toClose: []*os.File{null}}
+	if file, isFile := s.Stdin.(*os.File); isFile {
+		p.in = file
+	} else if s.Stdin != nil {
 		p.in, p.feed, err = os.Pipe()
 		p.toClose = append(p.toClose, p.in)
 	}
-	if err == nil {
-		p.out, err = p.fileOf(s.Out)
-	}
-	if err == nil && p.out == nil {
+	if file, isFile := s.Out.(*os.File); isFile {
+		p.out = file
+	} else if s.Out != nil && err == nil {
 		p.drain, p.out, err = os.Pipe()
 		p.toClose = append(p.toClose, p.out)
 	}
-	if p.err = s.Err; p.err == nil {
-		p.err = p.out
-	}
+	p.err = cmp.Or(s.Err, p.out)
 	if err != nil {
 		p.abandon()
 	}
 	return p, err
-}
-
-// fileOf returns what the program gets for the reader or writer of its Spec where it needs no pipe: the file that it
-// is, or the null device if there is none.
-func (p *stdio) fileOf(end any) (*os.File, error) {
-	f, isFile := end.(*os.File)
-	if f != nil || end != nil && !isFile {
-		return f, nil
-	}
-	f, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	p.toClose = append(p.toClose, f)
-	return f, err
 }
 
 // begin starts to copy. The program has started and has its ends; kill ends it when its output cannot be taken.
