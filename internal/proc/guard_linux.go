@@ -70,13 +70,7 @@ func (g *Guard) PID() int {
 
 // Start has the guard start a program.
 func (g *Guard) Start(ctx context.Context, s Spec) (Process, error) {
-	return startWith(ctx, s, func(ctx context.Context, s Spec, path string, pipes *stdio) (*child, error) {
-		k, err := g.liveKeeper()
-		if err != nil {
-			return nil, err
-		}
-		return k.start(ctx, s, path, pipes)
-	})
+	return startWith(ctx, s, g.start)
 }
 
 // liveKeeper returns the guard, a new one if the last has died.
@@ -186,7 +180,11 @@ func guardEnv() []string {
 
 // start orders a tool from the guard and waits until it has begun. The descriptors of its input and output travel with
 // the order.
-func (k *keeper) start(ctx context.Context, s Spec, path string, pipes *stdio) (*child, error) {
+func (g *Guard) start(ctx context.Context, s Spec, path string, pipes *stdio) (*child, error) {
+	k, err := g.liveKeeper()
+	if err != nil {
+		return nil, err
+	}
 	conn, theirs, err := connection()
 	if err != nil {
 		return nil, startError(s, err)
