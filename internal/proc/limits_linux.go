@@ -100,7 +100,7 @@ func (r *run) reachedLimits() []string {
 	return r.reached
 }
 
-// measure kills the tools that use more than they may.
+// measure kills the tools that use more than they may, and what the last sweep could not kill.
 func (g *guard) measure() {
 	use := sync.OnceValue(g.usage) // is measured when it is needed first
 	killed := false
@@ -122,7 +122,7 @@ func (g *guard) measure() {
 			killed = true
 		}
 	}
-	if !killed {
+	if !killed && g.left == 0 {
 		return
 	}
 	g.sweep()

@@ -151,9 +151,6 @@ func (g *guard) obey(died <-chan os.Signal) {
 		case <-tick:
 			tick = nil
 			g.measure()
-			if g.left > 0 { // what the last sweep could not kill
-				g.sweep()
-			}
 		}
 		g.reap() // first: an order to kill a tool that has ended finds nothing to kill
 		if event != nil {
@@ -321,9 +318,6 @@ func (g *guard) reap() {
 	for {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, unix.WNOHANG|unix.WALL, nil)
-		if err == unix.EINTR {
-			continue
-		}
 		if err != nil || pid <= 0 {
 			return
 		}
