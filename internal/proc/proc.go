@@ -45,6 +45,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"time"
 )
 
@@ -128,6 +130,21 @@ func Bash(command string) []string {
 		return []string{program, "-c", command}
 	}
 	return Shell(command)
+}
+
+// shellProgram returns the program of a shell: its name, which is looked up in the PATH of the command. Where Windows has
+// none there, it is the one that Git for Windows brings: git.exe lies in its directory cmd or bin, and the shells beside
+// that in bin.
+func shellProgram(name string) string {
+	if runtime.GOOS != "windows" || isInPath(name) {
+		return name
+	}
+	git, err := exec.LookPath("git")
+	program := filepath.Join(filepath.Dir(filepath.Dir(git)), "bin", name+".exe")
+	if err != nil || !isInPath(program) {
+		return name
+	}
+	return program
 }
 
 // isInPath reports whether this process would find the program.
