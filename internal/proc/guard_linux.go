@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -25,13 +24,13 @@ import (
 // hasGuardMain says that GuardMain was called, so that this program, run again, can be a guard. It is a fact about the
 // process, set once before anything else happens. If New were told it instead, a wrong answer would start the program
 // again and again.
-var hasGuardMain atomic.Bool
+var hasGuardMain bool
 
 // GuardMain is called first thing in main, and in TestMain of packages whose tests start tools. If this process was
 // started as a guard, it serves and never returns; else it notes that New can start one.
 func GuardMain() {
 	if len(os.Args) != 3 || os.Args[1] != guardWord {
-		hasGuardMain.Store(true)
+		hasGuardMain = true
 		return
 	}
 	if err := serve(); err != nil {
@@ -51,7 +50,7 @@ type Guard struct {
 // newLauncher starts a guard and returns the launcher that uses it, or one without a guard where GuardMain was not
 // called.
 func newLauncher() (Launcher, error) {
-	if !hasGuardMain.Load() {
+	if !hasGuardMain {
 		return newGroups(), nil
 	}
 	k, err := startGuard()

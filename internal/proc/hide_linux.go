@@ -27,8 +27,15 @@ func HideEnvironment(secrets []string) {
 
 // overwriteSecrets replaces the secrets in the arguments and the environment by asterisks.
 func overwriteSecrets(secrets []string) {
-	from, to, ok := startBlock()
-	if !ok || len(secrets) == 0 {
+	const shortest = 8 // bytes: a shorter secret may also be a part of a word
+	// Where the arguments and the environment begin and end in memory: their numbers in proc_pid_stat(5).
+	const argStart, envEnd = 48 - 3, 51 - 3
+	fields := statFields(os.Getpid())
+	if len(fields) <= envEnd {
+		return
+	}
+	from, to := int64(number(fields[argStart])), int64(number(fields[envEnd]))
+	if from <= 0 || to <= from || to-from >= 16<<20 {
 		return
 	}
 	memory, err := os.OpenFile("/proc/self/mem", os.O_RDWR, 0)
@@ -43,7 +50,7 @@ func overwriteSecrets(secrets []string) {
 	for _, secret := range secrets {
 		// A short value is overwritten where it is the whole of a variable. Elsewhere it is a part of a word.
 		find, lead := secret, 0
-		if len(secret) < shortSecret {
+		if len(secret) < shortest {
 			find, lead = "="+secret+"\x00", 1
 		}
 		for at := 0; secret != ""; at += len(secret) {
@@ -55,18 +62,4 @@ func overwriteSecrets(secrets []string) {
 			_, _ = memory.WriteAt(bytes.Repeat([]byte("*"), len(secret)), from+int64(at))
 		}
 	}
-}
-
-// shortSecret is the length in bytes below which a secret may also be a part of a word.
-const shortSecret = 8
-
-// startBlock returns where the arguments and the environment of this process begin and end in its memory.
-func startBlock() (from, to int64, ok bool) {
-	fields := statFields(os.Getpid())
-	const argStart, envEnd = 48 - 3, 51 - 3 // their numbers in proc_pid_stat(5)
-	if len(fields) <= envEnd {
-		return 0, 0, false
-	}
-	from, to = int64(number(fields[argStart])), int64(number(fields[envEnd]))
-	return from, to, 0 < from && from < to && to-from < 16<<20
 }

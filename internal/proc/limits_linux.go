@@ -90,16 +90,6 @@ func entities() int64 {
 	return 1 << 15
 }
 
-// reachedLimits returns a text for each limit that a tool that has ended has reached, and removes its group.
-func (r *run) reachedLimits() []string {
-	if r.group != nil {
-		r.exceeded(nil)
-		r.group.Remove()
-		r.group = nil
-	}
-	return r.reached
-}
-
 // measure kills the tools that use more than they may, and what the last sweep could not kill.
 func (g *guard) measure() {
 	use := sync.OnceValue(g.usage) // is measured when it is needed first
@@ -159,17 +149,10 @@ func (r *run) note(format string, args ...any) {
 	}
 }
 
-// A disk is known by what statfs says of it: two directories may lie on one disk, and a lane on another one than the
-// repository.
-
-// room is an amount of what disks have.
+// room is an amount of what disks have: bytes, and files.
 type room [2]int64
 
-// The indices of a room.
-const (
-	ofBytes = iota
-	ofFiles
-)
+const ofBytes, ofFiles = 0, 1
 
 // disk returns the identity of the disk with the directory of a tool, what users may still put there, and how much of
 // that stays free. A disk without a limit of files has 0 and needs 0.
@@ -243,13 +226,12 @@ func (g *guard) usage() map[*run]usage {
 // memory may not be looked at, all counts.
 func ownMemory(all []process) (n int64) {
 	for _, t := range all {
-		m := procNumbers(t.pid, "smaps_rollup")
-		own, ok := m["Pss_Anon"]
-		if !ok {
+		m := procNumbers(t.pid, "smaps_rollup") // in kB
+		if own, ok := m["Pss_Anon"]; ok {
+			n += (own + m["Pss_Shmem"]) << 10
+		} else {
 			n += t.memory
-			continue
 		}
-		n += (own + m["Pss_Shmem"]) << 10 // they are in kB
 	}
 	return n
 }

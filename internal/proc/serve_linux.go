@@ -343,7 +343,11 @@ func (g *guard) report() {
 	}
 	g.sweep()
 	for _, r := range g.ended {
-		r.answer(r.status, r.reachedLimits()...)
+		if r.group != nil {
+			r.exceeded(nil)
+			r.group.Remove()
+		}
+		r.answer(r.status, r.reached...)
 		_ = r.conn.Close()
 	}
 	g.ended = nil
