@@ -20,16 +20,11 @@ type groups struct {
 // starter starts the programs of all launchers without a guard.
 var starter thread
 
-// newGroups returns a launcher that runs nothing yet.
-func newGroups() *groups { return &groups{} }
-
-// Start starts a program in a process group of its own.
 func (g *groups) Start(ctx context.Context, s Spec) (Process, error) {
 	return startWith(ctx, s, g.start)
 }
 
-// start starts the program and follows it to its end. The lock is held, so that Close sees every program that has
-// started.
+// start starts the program and follows it to its end. Under the lock, Close sees every program that has started.
 func (g *groups) start(ctx context.Context, s Spec, path string, pipes *stdio) (*child, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -77,7 +72,6 @@ func (g *groups) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 	return c, nil
 }
 
-// Close kills everything that runs and waits until it is dead.
 func (g *groups) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -51,7 +51,7 @@ type Guard struct {
 // called.
 func newLauncher() (Launcher, error) {
 	if !hasGuardMain {
-		return newGroups(), nil
+		return new(groups), nil
 	}
 	k, err := startGuard()
 	if err != nil {

@@ -249,7 +249,7 @@ func TestForkingFasterThanKilling(t *testing.T) {
 // TestGroups: without a guard, what stays in the group, the session or the environment dies.
 func TestGroups(t *testing.T) {
 	t.Parallel()
-	l := newGroups()
+	l := new(groups)
 	defer l.Close()
 	dir := yard(t)
 	s := sh("(setsid sh -c 'sleep 100; :' \"$0\" &); sh -c 'trap \"\" TERM; sleep 100; :' \"$0\" & touch \"$0\"/sleeps; wait")
@@ -264,7 +264,7 @@ func TestGroups(t *testing.T) {
 // TestWaitDoesNotHang on a pipe that something unkillable holds: here, what groups cannot find.
 func TestWaitDoesNotHang(t *testing.T) {
 	t.Parallel()
-	l := newGroups()
+	l := new(groups)
 	defer l.Close()
 	dir := yard(t)
 	s := tool(t, "leaver", dir)

@@ -23,13 +23,11 @@ const leastFiles = 50
 // Limit returns a launcher whose programs have limits, unless their Spec says others.
 func Limit(l Launcher, x Limits) Launcher { return &limited{l, x} }
 
-// limited is a launcher with limits.
 type limited struct {
 	Launcher
 	limits Limits
 }
 
-// Start starts a program with limits.
 func (l *limited) Start(ctx context.Context, s Spec) (Process, error) {
 	if s.Limits == (Limits{}) {
 		s.Limits = l.limits

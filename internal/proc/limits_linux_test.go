@@ -307,7 +307,7 @@ func TestSessionKeyring(t *testing.T) {
 
 // What cannot put a tool under its ruleset does not start it.
 func TestNoRulesetWithoutAGuard(t *testing.T) {
-	l := newGroups()
+	l := new(groups)
 	defer l.Close()
 	s := sh("exit 0")
 	s.Ruleset = ruleset(t, yard(t))

@@ -155,7 +155,7 @@ func guardOf(t testing.TB) *Guard {
 func each(t *testing.T, f func(t *testing.T, l Launcher)) {
 	t.Run("guard", func(t *testing.T) { f(t, guardOf(t)) })
 	t.Run("groups", func(t *testing.T) {
-		l := newGroups()
+		l := new(groups)
 		t.Cleanup(func() { _ = l.Close() })
 		f(t, l)
 	})

@@ -2,10 +2,8 @@
 
 package proc
 
-// What only Linux has.
-
 // newLauncher returns a launcher without a guard: this system has no subreapers.
-func newLauncher() (Launcher, error) { return newGroups(), nil }
+func newLauncher() (Launcher, error) { return new(groups), nil }
 
 // GuardMain is called first thing in main. This system has no subreapers, so there is never a guard.
 func GuardMain() {}

@@ -7,28 +7,11 @@
 //     once more as a small process, a subreaper, which the kernel makes the parent of whatever its descendants orphan.
 //     That guard (serve_linux.go) starts every tool. It kills all that descends from a tool when it is told to, when
 //     the tool's main process ends, and when the program itself dies, by kill -9 too. Only a change of user takes a
-//     process out of its reach: not setsid, not forking twice, not ignored signals, not an empty environment. A tool
-//     with a PID namespace of its own is killed with that by the kernel.
+//     process out of its reach: not setsid, not forking twice, not ignored signals, not an empty environment. When the
+//     guard dies, each call kills what its tool has left and ends with an error, and the next Start starts a new guard.
 //   - groups (groups.go) is for everything else: a process group for each program, or a job object on Windows, which is
 //     killed as a whole. There a child that leaves its group survives unless the sweep finds it (Linux only, by
 //     ancestry, session and environment), and on Unix nothing is killed when muster itself is killed with -9.
-//
-// proc.go is the only place that knows the shell. environ.go says what commands see of the user's environment, and
-// hide.go keeps this process's own environment from them.
-//
-// # How a program is started and ended
-//
-// Both launchers check the Spec, open the ends of input and output (stdio.go), and start the program in a session of
-// its own. They add a tag to its environment (CallVar), by which its descendants are found. The child (start.go) is
-// what the caller gets. It ends in this order: the main process has ended, what it left behind is killed, the rest of
-// its output has arrived, Wait returns.
-//
-// A Guard makes a connection for each tool and hands one end to its process, with the descriptors of input and output.
-// There the tool's life is that of the connection: the order comes over it, and its end kills the tool. When the
-// guard dies, each call kills what its tool has left and ends with an error, and the next Start starts a new guard.
-//
-// To kill a tree (killAll in tree_linux.go) means to find its processes, to stop them with SIGSTOP, to look again until
-// nothing new is found, and then to kill them: a tree that forks while it is killed is caught that way.
 //
 // The package keeps these invariants:
 //
@@ -37,7 +20,8 @@
 //     during a grace period it would go on writing.
 //   - A process is killed only while its number cannot be another's: before it is reaped, or after it was stopped.
 //
-// What a command is allowed to do is not decided here.
+// What a command is allowed to do is not decided here, but what it sees of the user's environment (environ.go) and of
+// this process's own (hide_linux.go).
 package proc
 
 import (
@@ -132,9 +116,9 @@ func Bash(command string) []string {
 	return Shell(command)
 }
 
-// shellProgram returns the program of a shell: its name, which is looked up in the PATH of the command. Where Windows has
-// none there, it is the one that Git for Windows brings: git.exe lies in its directory cmd or bin, and the shells beside
-// that in bin.
+// shellProgram returns the program of a shell: its name, which is looked up in the PATH of the command. Where Windows
+// has none there, it is the one that Git for Windows brings: git.exe lies in its directory cmd or bin, and the shells
+// beside that in bin.
 func shellProgram(name string) string {
 	if runtime.GOOS != "windows" || isInPath(name) {
 		return name

@@ -84,7 +84,7 @@ func startError(s Spec, cause error) error {
 // errClosed is the error of a start after Close.
 func errClosed() error { return muster.Errorf(muster.Unavailable, "the launcher of tools is closed") }
 
-// child is a started program as its starter sees it. It is the Process of both launchers.
+// child is the Process of both launchers.
 type child struct {
 	pid  int
 	stop func() error // kills the tree; called at any time, also when it is over
@@ -99,7 +99,6 @@ func Then(p Process, f func(exit int, err error) (int, error)) Process {
 	return &then{p, sync.OnceValues(func() (int, error) { return f(p.Wait()) })}
 }
 
-// then is the Process of Then.
 type then struct {
 	Process
 	wait func() (int, error)
@@ -111,8 +110,8 @@ func (t *then) Wait() (int, error) { return t.wait() }
 // reads and writes, and kills it at the end of ctx. ended waits until the whole tree is dead. reached is a text for
 // each limit that the program was killed for: they become the last lines of its output.
 //
-// The order is what Wait promises: the tree is dead, then the output has arrived, then the outcome is final. Wait
-// returns the first of these errors: why the program was killed, what ended says, what copying its output said.
+// The order is what Wait promises: the tree is dead, then the output has arrived, then the outcome is final. Its error
+// is the first of these: why the program was killed, what ended says, what copying its output said.
 func follow(
 	ctx context.Context, s Spec, pipes *stdio, pid int, stop func() error,
 	ended func() (exit int, reached []string, err error),
@@ -140,17 +139,14 @@ func follow(
 	return c
 }
 
-// PID returns the process id of the program itself.
 func (c *child) PID() int { return c.pid }
 
-// Wait waits until the outcome is final.
+func (c *child) Kill() error { return c.stop() }
+
 func (c *child) Wait() (int, error) {
 	<-c.done
 	return c.exit, c.err
 }
-
-// Kill kills the tree of a program that is not over.
-func (c *child) Kill() error { return c.stop() }
 
 // isOver reports whether the outcome is final.
 func (c *child) isOver() bool {
