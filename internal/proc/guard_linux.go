@@ -111,14 +111,30 @@ func (g *Guard) Close() error {
 }
 
 // keeper is a guard that lives or lived. For each tool there is a connection of its own, which muster makes and hands
-// over, with what the tool reads and writes. It carries the order to start (frame_linux.go), then an answer that says
-// how the start ended, then one that says how the tool ended. One byte more, or its end when muster is dead, tells the
-// guard to kill the tool.
+// over, with what the tool reads and writes. It carries the order to start, then an answer that says how the start
+// ended, then one that says how the tool ended. One byte more, or its end when muster is dead, tells the guard to kill
+// the tool.
 type keeper struct {
 	tag     string // begins the tags of all its calls
 	process *os.Process
 	socket  *net.UnixConn // to it go the connections; its end tells the guard to end
 	gone    chan struct{} // closed when the guard is dead
+}
+
+// order asks the guard to start a tool. It goes over the connection of the tool, encoded by encoding/gob: JSON would
+// not keep an argument that is no UTF-8. With the guard's end of the connection go the descriptors of the three
+// streams, and of Extra or Ruleset of the Spec, where there is one.
+type order struct {
+	Dir, Path              string
+	Argv, Env, Writable    []string
+	Limits                 Limits
+	HasNamespace, HasRules bool // see Spec.HasNamespace and Spec.Ruleset
+}
+
+// answer is what the guard says of a tool, as JSON: once when it has started, and once when it has ended.
+type answer struct {
+	Number  int      // first the pid, or minus the errno of a failed start; then the exit status
+	Reached []string // a text for each limit that the tool was killed for
 }
 
 // startGuard starts a guard: this very program, even if its file was replaced meanwhile.
@@ -164,6 +180,26 @@ func connection() (ours, theirs *os.File, err error) {
 		return nil, nil, err
 	}
 	return os.NewFile(uintptr(pair[0]), "guard"), os.NewFile(uintptr(pair[1]), "guard"), nil
+}
+
+// send sends descriptors, with a byte.
+func send(conn *net.UnixConn, files []int) error {
+	_, _, err := conn.WriteMsgUnix([]byte{0}, unix.UnixRights(files...), nil)
+	return err
+}
+
+// receive returns the descriptors that come with the next byte.
+func receive(conn *net.UnixConn) (files []int, err error) {
+	oob := make([]byte, unix.CmsgSpace(mostFiles*4))
+	_, oobn, _, _, err := conn.ReadMsgUnix(make([]byte, 1), oob)
+	if err != nil {
+		return nil, err
+	}
+	controls, err := unix.ParseSocketControlMessage(oob[:oobn])
+	if err != nil || len(controls) == 0 {
+		return nil, err
+	}
+	return unix.ParseUnixRights(&controls[0])
 }
 
 // guardEnv returns the environment of the guard. Tools can read it, so it has no keys. It keeps the guard's heap small.
