@@ -136,9 +136,8 @@ var passedVariables = sync.OnceValue(func() []string {
 // the PATH names relative to a working directory: a repository may hold anything under the name of a program, and what
 // muster runs by itself must be the user's own.
 func FindOutside(program string, env []string, dirs ...string) (path string, outside []string) {
-	var inside []string
+	inside := slices.Clone(dirs)
 	for _, dir := range dirs {
-		inside = append(inside, dir)
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			inside = append(inside, real)
 		}
@@ -149,18 +148,17 @@ func FindOutside(program string, env []string, dirs ...string) (path string, out
 			return dir != "" && err == nil && filepath.IsLocal(rel)
 		})
 	}
+	isOutside := func(path string) bool {
+		real, err := filepath.EvalSymlinks(path)
+		return err == nil && !isInside(path) && !isInside(real)
+	}
 	var list []string
 	for _, dir := range filepath.SplitList(Variable(env, "PATH")) {
-		real, err := filepath.EvalSymlinks(dir)
-		if err != nil || !filepath.IsAbs(dir) || isInside(dir) || isInside(real) {
+		if !filepath.IsAbs(dir) || !isOutside(dir) {
 			continue
 		}
 		list = append(list, dir)
-		found, err := exec.LookPath(filepath.Join(dir, program))
-		if err != nil || path != "" {
-			continue
-		}
-		if real, err := filepath.EvalSymlinks(found); err == nil && !isInside(real) {
+		if found, err := exec.LookPath(filepath.Join(dir, program)); path == "" && err == nil && isOutside(found) {
 			path = found
 		}
 	}
