@@ -23,12 +23,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits are what the programs of a group may use; 0 is no limit.
-type Limits struct {
-	Processes int64 // processes and threads
-	Memory    int64 // bytes, with the files in memory that they write
-}
-
 const (
 	mounted = "/sys/fs/cgroup" // where version 2 is mounted
 	prefix  = "muster-"        // begins the names of the directories of pools
@@ -50,7 +44,7 @@ func NewPool(name string, total int64) *Pool {
 	}
 	removeAbandoned(parent)
 	p := &Pool{dir: filepath.Join(parent, prefix+name)}
-	err := makeGroup(p.dir, Limits{Memory: total})
+	err := makeGroup(p.dir, 0, total)
 	if err == nil {
 		err = write(p.dir, "cgroup.subtree_control", "+pids +memory")
 	}
@@ -115,14 +109,15 @@ type Group struct {
 	dir string
 }
 
-// New makes a group with limits, nil where that fails.
-func (p *Pool) New(l Limits) *Group {
+// New makes a group that limits processes with their threads, and the bytes of their memory with the files in memory
+// that they write; 0 is no limit. It returns nil where that fails.
+func (p *Pool) New(processes, memory int64) *Group {
 	if p == nil {
 		return nil
 	}
 	g := &Group{dir: filepath.Join(p.dir, strconv.Itoa(p.made))}
 	p.made++
-	err := makeGroup(g.dir, l)
+	err := makeGroup(g.dir, processes, memory)
 	if err == nil {
 		g.FD, err = unix.Open(g.dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	}
@@ -157,13 +152,13 @@ func counter(dir, file, name string) (n int64) {
 }
 
 // makeGroup makes the directory of a group with limits.
-func makeGroup(dir string, l Limits) error {
+func makeGroup(dir string, processes, memory int64) error {
 	err := os.Mkdir(dir, 0o755)
-	if err == nil && l.Processes > 0 {
-		err = write(dir, "pids.max", strconv.FormatInt(l.Processes, 10))
+	if err == nil && processes > 0 {
+		err = write(dir, "pids.max", strconv.FormatInt(processes, 10))
 	}
-	if err == nil && l.Memory > 0 {
-		err = write(dir, "memory.max", strconv.FormatInt(l.Memory, 10))
+	if err == nil && memory > 0 {
+		err = write(dir, "memory.max", strconv.FormatInt(memory, 10))
 		_ = write(dir, "memory.swap.max", "0") // a kernel without an account of it has no such file
 	}
 	return err

@@ -49,7 +49,7 @@ func TestPools(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 	p := &Pool{dir: alive, made: 1}
-	g := p.New(Limits{})
+	g := p.New(0, 0)
 	for _, c := range []struct {
 		pids, memory        string
 		processes, isMemory bool
@@ -68,7 +68,7 @@ func TestPools(t *testing.T) {
 	if p.Close(); len(require.Value(os.ReadDir(parent))(t)) > 0 {
 		t.Error("something of the pool stays")
 	}
-	if p.New(Limits{Processes: 1}) != nil {
+	if p.New(1, 0) != nil {
 		t.Error("a group without a file for its limit is none")
 	}
 }

@@ -260,7 +260,7 @@ func (g *guard) start(r *run, files []int) error {
 // forkInGroup starts a tool in a control group, where there are some.
 func (g *guard) forkInGroup(r *run, attr *syscall.ProcAttr, fork func() error) error {
 	if l := r.Limits; l.Processes > 0 || l.Memory > 0 {
-		r.group = g.pool.New(cgroup.Limits{Processes: l.Processes, Memory: l.Memory})
+		r.group = g.pool.New(l.Processes, l.Memory)
 	}
 	if r.group != nil {
 		attr.Sys.CgroupFD, attr.Sys.UseCgroupFD = r.group.FD, true
