@@ -14,18 +14,6 @@ import (
 // newSession gives a program a session of its own: a process group and no terminal.
 func newSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// ExitStatus is the exit status as a shell says it.
-func ExitStatus(s *os.ProcessState) int {
-	return exitStatus(s.Sys().(syscall.WaitStatus))
-}
-
-func exitStatus(s syscall.WaitStatus) int {
-	if s.Signaled() {
-		return 128 + int(s.Signal())
-	}
-	return s.ExitStatus()
-}
-
 // tree is a program that was started and what can be found of its descendants.
 type tree struct {
 	pid int    // also the number of its session and process group

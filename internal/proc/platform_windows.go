@@ -15,9 +15,6 @@ func newSession() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP, HideWindow: true}
 }
 
-// ExitStatus returns the exit status.
-func ExitStatus(s *os.ProcessState) int { return s.ExitCode() }
-
 // tree is a job object. Windows puts every child of a member into it, kills all at once, and kills all when this
 // process dies, because then the last handle to the job closes. What the program starts before it is put into the job
 // escapes.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"muster"
 )
@@ -92,6 +93,16 @@ type child struct {
 	done chan struct{} // closed when exit and err are final
 	exit int
 	err  error
+}
+
+// ExitStatus is the exit status as a shell says it.
+func ExitStatus(s *os.ProcessState) int { return exitStatus(s.Sys().(syscall.WaitStatus)) }
+
+func exitStatus(s syscall.WaitStatus) int {
+	if s.Signaled() {
+		return 128 + int(s.Signal())
+	}
+	return s.ExitStatus()
 }
 
 // Then returns p, whose Wait passes on what f makes of its outcome. f is called once, when the first Wait has it.
