@@ -271,7 +271,7 @@ func (k *keeper) answer(answers *json.Decoder, pid int) (a answer, err error) {
 		return a, nil
 	}
 	<-k.gone
-	killAll(func() []process { return left(pid, k.tag) }, killLimit)
+	killAll(func() []process { return left(pid, k.tag) })
 	return answer{Number: 128 + int(unix.SIGKILL)}, muster.Errorf(muster.Unavailable,
 		"the process that started this command was killed, and the command with it: its outcome is unknown")
 }

@@ -355,7 +355,7 @@ func (g *guard) report() {
 
 // sweep kills every process whose tool has ended or must end. left is how many it could not kill in time.
 func (g *guard) sweep() {
-	g.left = killAll(g.victims, killLimit)
+	g.left = killAll(g.victims)
 	g.reap() // the last to die
 }
 

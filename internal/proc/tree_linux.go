@@ -155,15 +155,15 @@ func left(pid int, tag string) (list []process) {
 	return list
 }
 
-// killAll kills what victims returns, until it returns nothing or limit has passed, and returns how many are left.
+// killAll kills what victims returns, until it returns nothing or killLimit has passed, and returns how many are left.
 //
 // It stops processes before it kills them: a stopped process can neither fork nor reap, so no child appears unseen and
 // no pid is used again. Then it asks for the victims again, because a parent's death moves its children elsewhere.
-func killAll(victims func() []process, limit time.Duration) (left int) {
+func killAll(victims func() []process) (left int) {
 	// A tree that forks faster than it is stopped is killed after so many rounds as far as it is known, again and
 	// again.
 	const stopRounds = 16
-	deadline := time.Now().Add(limit)
+	deadline := time.Now().Add(killLimit)
 	stopped := map[string]bool{}
 	pause := 100 * time.Microsecond
 	for round := 0; ; round++ {
@@ -206,7 +206,7 @@ func KillAbandoned(pid int, started uint64) (found int) {
 		return 0
 	}
 	found = len(abandoned(program))
-	killAll(func() []process { return abandoned(program) }, killLimit)
+	killAll(func() []process { return abandoned(program) })
 	return found
 }
 
@@ -238,7 +238,7 @@ func (t *tree) wait(p *os.Process) (*os.ProcessState, error) {
 
 // sweep kills what is found of the tree. A process that has left the program's session, its environment and its
 // descendants survives.
-func (t *tree) sweep() { killAll(func() []process { return left(t.pid, t.tag) }, time.Second) }
+func (t *tree) sweep() { killAll(func() []process { return left(t.pid, t.tag) }) }
 
 // Parent returns the parent of a process, or 0 when it is not known.
 func Parent(pid int) int {
