@@ -209,7 +209,8 @@ func (g *guard) usage() map[*run]usage {
 			continue
 		}
 		u := tools[r]
-		for _, t := range subtree(top) {
+		// Children first: what one has written is its parent's when that has waited for it.
+		for _, t := range slices.Backward(subtree(top)) {
 			u.all = append(u.all, t)
 			u.processes += int64(max(t.threads, 1))
 			u.memory += t.memory

@@ -367,7 +367,7 @@ func (g *guard) victims() (list []process) {
 		if !ok || !g.mustDie(t) {
 			continue
 		}
-		all := subtree(t)
+		all := slices.DeleteFunc(subtree(t), process.isDead)
 		if r, _ := g.owner(t); r != nil && r.HasNamespace && r.pid != pid && len(all) <= 1 {
 			// The first process of a namespace in which nothing else is left. To take the namespace down takes the
 			// kernel some milliseconds, for which nobody waits.

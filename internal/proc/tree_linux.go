@@ -102,14 +102,12 @@ func allProcesses() map[int]process {
 	return all
 }
 
-// subtree returns the living processes at and below one. What it misses because it was forked meanwhile, the caller's
-// next call finds: a process that loses its parent becomes a child of the guard.
+// subtree returns the processes at and below one, also dead ones that nobody has waited for. What it misses because it
+// was forked meanwhile, the caller's next call finds: a process that loses its parent becomes a child of the guard.
 func subtree(top process) (list []process) {
 	seen := map[int]bool{top.pid: true}
 	for queue := []process{top}; len(queue) > 0; queue = queue[1:] {
-		if !queue[0].isDead() {
-			list = append(list, queue[0])
-		}
+		list = append(list, queue[0])
 		for _, pid := range children(queue[0].pid) {
 			if t, ok := readProcess(pid); ok && !seen[pid] {
 				seen[pid], queue = true, append(queue, t)
