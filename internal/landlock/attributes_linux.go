@@ -61,10 +61,10 @@ type notification struct {
 	args    [6]uint64
 }
 
-// asked is a notification, with the listener that it came from.
+// asked is a notification of a listener.
 type asked struct {
 	notification
-	listener int
+	*attributes
 }
 
 // response is an answer to a notification: struct seccomp_notif_resp.
@@ -75,9 +75,9 @@ type response struct {
 	flags uint32
 }
 
-// control makes a request of a listener.
-func control(listener int, request uintptr, arg unsafe.Pointer) error {
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), request, uintptr(arg)); errno != 0 {
+// control makes a request of the listener.
+func (a *attributes) control(request uintptr, arg unsafe.Pointer) error {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(a.listener), request, uintptr(arg)); errno != 0 {
 		return errno
 	}
 	return nil
@@ -107,23 +107,23 @@ func (a *attributes) serve() {
 
 // answer answers one call. The error is that of the listener.
 func (a *attributes) answer() error {
-	n := &asked{listener: a.listener}
-	if err := control(a.listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n.notification)); err != nil {
+	n := &asked{attributes: a}
+	if err := a.control(unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n.notification)); err != nil {
 		return err
 	}
 	r := response{id: n.id}
-	if err := a.decide(n); err != nil {
+	if err := n.decide(); err != nil {
 		errno, ok := errors.AsType[unix.Errno](err)
 		if !ok {
 			errno = unix.EPERM
 		}
 		r.error = -int32(errno)
 	}
-	return control(a.listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
+	return a.control(unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
 }
 
 // decide makes the change that a call asks for, where it may be made. The error is what the call returns.
-func (a *attributes) decide(n *asked) error {
+func (n *asked) decide() error {
 	call, ok := attributeCalls[uint32(n.number)]
 	if !ok {
 		return unix.ENOSYS
@@ -141,7 +141,7 @@ func (a *attributes) decide(n *asked) error {
 		return err
 	}
 	name, err := os.Readlink(byDescriptor(fd))
-	if err != nil || !a.isWritable(name) {
+	if err != nil || !n.isWritable(name) {
 		return unix.EPERM
 	}
 	return call.change(n, fd, st.Mode&unix.S_IFMT)
@@ -166,7 +166,7 @@ func byDescriptor(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 // check returns an error where the program has ended meanwhile: its number may be another's now, and what was read or
 // opened by that number.
 func (n *asked) check() error {
-	return control(n.listener, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id))
+	return n.control(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id))
 }
 
 // proc returns the path of a file in the program's directory in /proc.
@@ -233,12 +233,10 @@ func (n *asked) descriptor(fd int) (int, error) {
 // text reads a text that ends with a NUL byte from the program's memory.
 func (n *asked) text(address uint64) (string, error) {
 	data, err := n.memory(address, unix.PathMax)
-	end := bytes.IndexByte(data, 0)
+	text, _, ends := bytes.Cut(data, []byte{0})
 	switch {
-	case err != nil:
-		return "", err
-	case end >= 0:
-		return string(data[:end]), nil
+	case err != nil || ends:
+		return string(text), err
 	case len(data) < unix.PathMax:
 		return "", unix.EFAULT
 	}
@@ -282,8 +280,8 @@ func chown(owner int) func(*asked, int, uint32) error {
 	}
 }
 
-// setTimes returns the change of the dates, to which an argument of the call leads: two, each of one number, the seconds,
-// or of two, the second of which is a multiple of unit nanoseconds. Where it leads nowhere, the dates are now.
+// setTimes returns the change of the dates, to which an argument of the call leads: two, each of one number, the
+// seconds, or of two, of which the second counts units of so many nanoseconds. Where it leads nowhere, they are now.
 func setTimes(arg, each int, unit int64) func(*asked, int, uint32) error {
 	return func(n *asked, fd int, _ uint32) error {
 		times := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}

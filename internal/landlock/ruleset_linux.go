@@ -21,17 +21,12 @@ func Version() int {
 // Ruleset says which files may be used. Another process can be given its file.
 type Ruleset struct{ *os.File }
 
-// The rights of the kernel by the version that has brought them. What a kernel does not know it would refuse.
 const (
-	rightsOf3 = unix.LANDLOCK_ACCESS_FS_TRUNCATE<<1 - 1
-	rightsOf5 = unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
-	rightsOf9 = unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
+	rightsOf3 = unix.LANDLOCK_ACCESS_FS_TRUNCATE<<1 - 1 // all of version 3
 
 	onFiles = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	reading = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	// Nobody makes devices, which would lead around all rules.
-	devices = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
 )
 
 // rights are those of the kernel for each kind of access.
@@ -39,7 +34,8 @@ var rights = map[Access]uint64{
 	List:   unix.LANDLOCK_ACCESS_FS_READ_DIR,
 	Read:   reading,
 	Device: reading | unix.LANDLOCK_ACCESS_FS_WRITE_FILE,
-	Write:  rightsOf3 &^ devices,
+	// Nobody makes devices, which would lead around all rules.
+	Write: rightsOf3 &^ (unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK),
 }
 
 // New returns a ruleset that allows nothing. The caller closes it. The error is that of the system.
@@ -48,13 +44,14 @@ func New() (*Ruleset, error) {
 	if version < MinVersion {
 		return nil, unix.ENOSYS
 	}
-	// Each version has made the structure longer. An older kernel takes one that ends in zeros.
+	// Each version has made the structure longer. An older kernel takes one that ends in zeros, and refuses rights that
+	// it does not know.
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: rightsOf3}
 	if version >= 5 {
-		attr.Handled_access_fs |= rightsOf5
+		attr.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	}
 	if version >= 9 {
-		attr.Handled_access_fs |= rightsOf9
+		attr.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
 	}
 	if version >= signalVersion {
 		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
