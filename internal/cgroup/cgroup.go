@@ -1,15 +1,12 @@
 //go:build linux
 
-// Package cgroup limits programs by control groups of version 2: how many processes they may be, and how much memory
-// they may use. Programs in one group also share the processors as one, however many they are.
+// Package cgroup limits programs by control groups of version 2 (Documentation/admin-guide/cgroup-v2.rst of the
+// kernel): how many processes they may be, and how much memory they may use. Programs in one group also share the
+// processors as one, however many they are.
 //
 // A Pool makes groups below the nearest group of this process that it may change and that hands on the controllers,
 // as systemd delegates one to the session of a user. A program is started in its group by the kernel, so nothing that
-// it starts can be outside.
-//
-// Who decides the limits, and what happens to a program that has reached one, is not said here (internal/proc).
-//
-// The source is Documentation/admin-guide/cgroup-v2.rst of the kernel.
+// it starts can be outside. Package proc decides the limits, and what happens to a program that has reached one.
 package cgroup
 
 import (

@@ -13,13 +13,8 @@
 // FilterInNamespaces is the filter without Landlock, for programs that have namespaces of their own.
 //
 // Landlock allows and never forbids: what is below a directory that may be read may be read, too. Whoever wants to
-// leave out a part of a directory names all others (package sandbox).
-//
-// The package keeps this invariant: a thread on which Restrict fails is not used for anything else, because a part of
-// it may hold.
-//
-// What does not hold, because the kernel has no check for it: the names, sizes and dates of all files can be seen, and
-// so can other processes.
+// leave out a part of a directory names all others (package sandbox). The kernel has no check for the names, sizes and
+// dates of files: all can be seen, and so can other processes.
 package landlock
 
 // MinVersion is the oldest version of Landlock's interface that is used. Before it the kernel, Linux 6.2, cannot keep

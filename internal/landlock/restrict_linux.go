@@ -36,8 +36,8 @@ func OnThread(do func()) {
 // the dates of files may be changed; no part of them is a link.
 //
 // What the thread has started can do with the thread whatever the rules do not forbid, because both are under the same.
-// The thread shares its memory with the process. So a process whose threads live on after this must not be dumpable,
-// which keeps others from its memory and its descriptors, and the filter refuses signals to the thread.
+// So a process whose threads live on after this must not be dumpable, which keeps others from its memory and its
+// descriptors, and the filter refuses signals to the thread.
 func Restrict(ruleset int, writable []string) error {
 	if err := dropCapabilities(); err != nil {
 		return err

@@ -6,8 +6,8 @@ import "context"
 // a guard.
 //
 // A program that reaches one is killed with all that it has started, but for the size of a file, beyond which nothing
-// can be written. Control groups of the kernel keep the first two where this process may make some (internal/cgroup),
-// so that the limit is never passed. Elsewhere the guard counts.
+// can be written. Control groups keep the first two where this process may make some (internal/cgroup). Elsewhere the
+// guard counts.
 type Limits struct {
 	Processes int64 // at once, with their threads
 	Memory    int64 // bytes

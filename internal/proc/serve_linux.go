@@ -21,21 +21,18 @@ import (
 	"muster/internal/landlock"
 )
 
-// This file is the guard's side. Everything that descends from the guard's tools stays below the guard: it is a
-// subreaper, so the kernel makes it the parent of whatever they orphan. An orphan belongs to the tool whose mark it has
-// (see marker), which it has inherited. One whose mark cannot be told, because the system gives none or the orphan has
+// This file is the guard's side. What the guard's tools orphan becomes its child, and belongs to the tool whose mark it
+// has inherited (see marker). An orphan whose mark cannot be told, because the system gives none or the orphan has
 // changed it, lives until no tool runs that may have started it.
 //
 // A tool with a PID namespace of its own has no orphans but the first process of that namespace. The kernel kills all
 // others with that one.
 
 const (
-	guardWord   = "guard-of-muster-tools" // the first argument of a guard
-	guardSocket = 3                       // the descriptor of its end of the socket
-
-	killLimit = 2 * time.Second // how long the guard does nothing but one kill
-	streams   = 3               // what a tool reads and writes
-	mostFiles = 1 + streams + 1 // the descriptors for a tool: its connection, streams, and Extra or Ruleset of its Spec
+	guardWord = "guard-of-muster-tools" // the first argument of a guard
+	killLimit = 2 * time.Second         // how long the guard does nothing but one kill
+	streams   = 3                       // what a tool reads and writes
+	mostFiles = 1 + streams + 1         // for a tool: its connection, streams, and Extra or Ruleset of its Spec
 )
 
 // run is a tool as the guard sees it.
@@ -70,16 +67,15 @@ type guard struct {
 // serve runs the guard. It returns when its program is gone and everything is dead.
 func serve() error {
 	runtime.LockOSThread() // tools die with the thread that started them (Pdeathsig)
-	// As a subreaper the guard becomes the parent of every orphan below it, which is what makes a whole tree findable.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("this system has no subreaper: %w", err)
 	}
-	// No tool may read or write the memory of the guard, whose rights are the user's. The threads that start tools with
-	// a ruleset are under the same rules as these, so the rules do not keep them apart.
+	// No tool may read or write the memory of the guard, whose rights are the user's. A tool with a ruleset could trace
+	// the thread that has started it: both are under the same rules.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("the memory of the guard cannot be protected: %w", err)
 	}
-	socket := os.NewFile(guardSocket, "muster")
+	socket := os.NewFile(3, "muster") // the first of the files that startGuard has given it besides
 	conn, err := net.FileConn(socket)
 	if err != nil {
 		return errors.New("this is muster's guard of tools: it is started by muster only")
@@ -279,9 +275,6 @@ func (g *guard) forkInGroup(r *run, attr *syscall.ProcAttr, fork func() error) e
 // A thread that is under a ruleset never comes out of it, so each tool has a thread of its own. The thread waits until
 // the tool has ended, because the kernel kills the tool when the thread dies (Pdeathsig). The Go runtime runs nothing
 // else on it, and starts no thread from it.
-//
-// The tool could trace the thread, and so read and write the memory of the guard, if the guard were dumpable: see
-// serve.
 func (r *run) forkConfined(ruleset int, fork func() error) error {
 	r.ended = make(chan struct{})
 	started := make(chan error)

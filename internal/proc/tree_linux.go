@@ -158,8 +158,7 @@ func left(pid int, tag string) (list []process) {
 // It stops processes before it kills them: a stopped process can neither fork nor reap, so no child appears unseen and
 // no pid is used again. Then it asks for the victims again, because a parent's death moves its children elsewhere.
 func killAll(victims func() []process) (left int) {
-	// A tree that forks faster than it is stopped is killed after so many rounds as far as it is known, again and
-	// again.
+	// A tree that forks faster than it is stopped is killed after so many rounds, as far as it is known.
 	const stopRounds = 16
 	deadline := time.Now().Add(killLimit)
 	stopped := map[string]bool{}
@@ -172,8 +171,7 @@ func killAll(victims func() []process) (left int) {
 		if time.Now().After(deadline) {
 			return len(list)
 		}
-		// Stopping goes on for as long as it finds new processes: a fork may have happened just before its parent was
-		// stopped.
+		// This goes on for as long as it finds new ones: a fork may have happened just before its parent was stopped.
 		fresh := false
 		for _, t := range list {
 			if !stopped[t.id()] {
@@ -192,8 +190,8 @@ func killAll(victims func() []process) (left int) {
 	}
 }
 
-// KillAbandoned kills what a dead program has left of its tools, and returns how many processes it has found. A guard
-// ends when its program dies, with its tools; this is for tools whose guard was killed at the same moment.
+// KillAbandoned kills what a dead program has left of its tools, and returns how many processes it has found. It is for
+// tools whose guard was killed at the same moment.
 //
 // pid and started name the program, as some record has them. The record is not believed: what is killed has the tag of
 // a program that is dead. So neither a number that is another process's by now nor a record that somebody has changed
