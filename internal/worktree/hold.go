@@ -15,10 +15,13 @@ import (
 // muster alone, which commits, merges, resets or archives what is there. Nothing that a command exchanges meanwhile can
 // mislead it then. Looks need no hold: they are confined, and stage in a copy of the index.
 type holds struct {
-	sync.Mutex
+	changed  sync.Cond         // its lock guards the rest
 	held     map[string]bool   // the trees in which muster works
 	commands map[*command]bool // those that run
-	changed  chan struct{}     // closed at the next change; nil: no caller waits for it
+}
+
+func newHolds() *holds {
+	return &holds{changed: sync.Cond{L: &sync.Mutex{}}, held: map[string]bool{}, commands: map[*command]bool{}}
 }
 
 // command is a command that runs in a working tree. what is what people call it.
@@ -29,28 +32,22 @@ const patience = 2 * time.Second
 
 // wait waits until the use of a tree has changed or ctx ends. The caller has the lock, which is free meanwhile.
 func (h *holds) wait(ctx context.Context) {
-	if h.changed == nil {
-		h.changed = make(chan struct{})
-	}
-	changed := h.changed
-	h.Unlock()
-	defer h.Lock()
-	select {
-	case <-changed:
-	case <-ctx.Done():
-	}
+	stop := context.AfterFunc(ctx, func() {
+		h.changed.L.Lock() // or the caller could miss it: it begins to wait with the lock
+		defer h.changed.L.Unlock()
+		h.changed.Broadcast()
+	})
+	defer stop()
+	h.changed.Wait()
 }
 
 // release returns the function that ends a use by remove.
 func (h *holds) release(remove func()) func() {
 	return sync.OnceFunc(func() {
-		h.Lock()
-		defer h.Unlock()
+		h.changed.L.Lock()
+		defer h.changed.L.Unlock()
 		remove()
-		if h.changed != nil {
-			close(h.changed)
-			h.changed = nil
-		}
+		h.changed.Broadcast()
 	})
 }
 
@@ -69,8 +66,8 @@ func (h *holds) commandsIn(tree string) (names []string) {
 // waits while muster works there. what is what people call the command.
 func (l *Lanes) BeginCommand(ctx context.Context, tree, what string) (end func(), err error) {
 	h := l.holds
-	h.Lock()
-	defer h.Unlock()
+	h.changed.L.Lock()
+	defer h.changed.L.Unlock()
 	for h.held[tree] {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -88,8 +85,8 @@ func (l *lifecycle) hold(ctx context.Context, tree string) (release func(), err 
 	h := l.holds
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	h.Lock()
-	defer h.Unlock()
+	h.changed.L.Lock()
+	defer h.changed.L.Unlock()
 	for ctx.Err() == nil {
 		names := h.commandsIn(tree)
 		switch {

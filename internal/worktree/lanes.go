@@ -116,7 +116,7 @@ func Open(
 	return &Lanes{scratch: dir.Scratch(), lifecycle: lifecycle{CheckDirs: dirs, repo: repo, index: index,
 		events: recorder{log, j, o.Task}, home: home, base: o.Base, removed: o.Removed,
 		own:   surroundings{dirs, o.Ports, o.PortCount},
-		holds: &holds{held: map[string]bool{}, commands: map[*command]bool{}}}}, nil
+		holds: newHolds()}}, nil
 }
 
 // realPath resolves the symbolic links of a path, of which the last parts may not exist yet.
