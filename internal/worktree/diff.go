@@ -67,18 +67,13 @@ func Content(ctx context.Context, l *Lanes, name muster.Name, tip string) (tree,
 // DiffOf compares two commits or trees.
 func DiffOf(ctx context.Context, repo *git.Repo, from, to string) (Diff, error) {
 	d := Diff{From: from, To: to}
-	compare := func(option string) (string, error) {
-		var out bytes.Buffer
-		_, err := repo.Do(ctx, git.Call{Dir: repo.CommonDir(), Bare: true, Out: &out, MaxOut: maxDiff,
-			Settings: []git.Setting{{Key: "core.bigFileThreshold", Value: comparedFile}},
-			Args:     []string{"diff", "--no-color", "--no-renames", "-z", option, from, to, "--"}})
-		return out.String(), err
-	}
-	stat, err := compare("--numstat")
-	if err == nil {
-		d.Text, err = compare("--patch")
-	}
-	if errors.Is(err, git.ErrTooMuch) && stat != "" {
+	var out bytes.Buffer
+	_, err := repo.Do(ctx, git.Call{Dir: repo.CommonDir(), Bare: true, Out: &out, MaxOut: maxDiff,
+		Settings: []git.Setting{{Key: "core.bigFileThreshold", Value: comparedFile}},
+		Args:     []string{"diff", "--no-color", "--no-renames", "-z", "--numstat", "--patch", from, to, "--"}})
+	stat, patch, isWhole := strings.Cut(out.String(), "\x00\x00")
+	d.Text = patch
+	if errors.Is(err, git.ErrTooMuch) && isWhole {
 		err = nil
 		d.Text = fmt.Sprintf("The difference has more than %d MB: git diff %.7s %.7s shows it\n", maxDiff>>20, from, to)
 	}
