@@ -14,6 +14,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/failpoint"
 	"muster/internal/git"
+	"muster/internal/ports"
 	"muster/journal"
 )
 
@@ -40,7 +41,8 @@ type lifecycle struct {
 
 	removed func(context.Context, muster.Lane) error // Options.Removed
 
-	own surroundings
+	ports     *ports.Table // Options.Ports
+	portCount int          // Options.PortCount
 
 	holds *holds
 }
@@ -99,8 +101,8 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	// its caller has been told of.
 	late, cancel := clock.Detach(ctx)
 	defer cancel()
-	_, _ = l.own.removeTemporaries(late) // of lanes that are gone; what stays is found again
-	if lane, err = l.index.setMade(late, lane.Name, muster.LaneActive, l.own.assignPorts(late, lane)...); err != nil {
+	_, _ = RemoveTemporaries(late, l) // of lanes that are gone; what stays is found again
+	if lane, err = l.index.setMade(late, lane.Name, muster.LaneActive, l.assignPorts(late, lane)...); err != nil {
 		return muster.Lane{}, err
 	}
 	failpoint.Hit("lane.active")

@@ -26,13 +26,6 @@ import (
 // apart. They stay for the life of the lane. The directory has a short name, because programs make sockets in it; it
 // goes with the lane, and what a killed process left there goes before the next member's first command.
 
-// surroundings gives lanes what is their own.
-type surroundings struct {
-	dirs  *CheckDirs
-	ports *ports.Table // nil: lanes have no ports
-	count int          // how many each has
-}
-
 // Environ returns the variables that a command in the lane at dir has beside env: PORT, MUSTER_PORT_n and TMPDIR. It is
 // empty where no lane is. What cannot be had is missing: a lane without ports is of use too.
 func Environ(ctx context.Context, l *Lanes, dir string, env []string) (set []string) {
@@ -41,7 +34,7 @@ func Environ(ctx context.Context, l *Lanes, dir string, env []string) (set []str
 		return nil
 	}
 	had, _ := field[[]int](lane, fieldPorts)
-	if got := l.own.assignPorts(ctx, lane); len(got) > 0 {
+	if got := l.assignPorts(ctx, lane); len(got) > 0 {
 		if !slices.Equal(got, had) {
 			_, _ = l.index.update(ctx, lane.Name, func(row *muster.Lane) error { // the table has it too
 				setField(row, fieldPorts, got)
@@ -50,7 +43,7 @@ func Environ(ctx context.Context, l *Lanes, dir string, env []string) (set []str
 		}
 		set = ports.Environ(got, env)
 	}
-	if temporary, err := l.own.temporaryDir(lane); err == nil && os.MkdirAll(temporary, 0o700) == nil {
+	if temporary, err := l.temporaryDir(lane); err == nil && os.MkdirAll(temporary, 0o700) == nil {
 		set = append(set, "TMPDIR="+temporary)
 	}
 	return set
@@ -86,12 +79,12 @@ func PlaceAt(ctx context.Context, l *Lanes, dir string) (p *git.Place, isLane bo
 func Home(l *Lanes) string { return l.home }
 
 // assignPorts returns the ports of a lane; nil where there can be none.
-func (s surroundings) assignPorts(ctx context.Context, lane muster.Lane) []int {
-	if s.ports == nil {
+func (l *lifecycle) assignPorts(ctx context.Context, lane muster.Lane) []int {
+	if l.ports == nil {
 		return nil
 	}
 	had, _ := field[[]int](lane, fieldPorts)
-	got, err := s.ports.Assign(ctx, lane.Path, s.count, had)
+	got, err := l.ports.Assign(ctx, lane.Path, l.portCount, had)
 	if err != nil {
 		return nil
 	}
@@ -99,8 +92,8 @@ func (s surroundings) assignPorts(ctx context.Context, lane muster.Lane) []int {
 }
 
 // temporaryDir returns the directory for the temporary files of a lane. It may not be there.
-func (s surroundings) temporaryDir(lane muster.Lane) (string, error) {
-	root, err := s.temporaryRoot()
+func (l *lifecycle) temporaryDir(lane muster.Lane) (string, error) {
+	root, err := l.temporaryRoot()
 	return filepath.Join(root, temporaryName(lane.Path)), err
 }
 
@@ -116,8 +109,8 @@ func temporaryRootName() string { return fmt.Sprintf("muster-%d", max(os.Getuid(
 
 // temporaryRoot returns the directory that has those of all lanes of the user. It makes it. The name can be guessed, so
 // what another user has made there is refused.
-func (s surroundings) temporaryRoot() (string, error) {
-	parent, err := s.dirs.parent()
+func (l *lifecycle) temporaryRoot() (string, error) {
+	parent, err := l.CheckDirs.parent()
 	if err != nil {
 		return "", err
 	}
@@ -139,32 +132,32 @@ func (s surroundings) temporaryRoot() (string, error) {
 // have been lost while a command runs there.
 const temporaryAge = 24 * time.Hour
 
-// removeTemporaries removes the temporary directories of lanes that are gone, of all repositories of the user, and
+// RemoveTemporaries removes the temporary directories of lanes that are gone, of all repositories of the user, and
 // returns them.
-func (s surroundings) removeTemporaries(ctx context.Context) (removed []string, err error) {
-	if s.ports == nil {
+func RemoveTemporaries(ctx context.Context, l *Lanes) (removed []string, err error) {
+	if l.ports == nil {
 		return nil, nil
 	}
-	root, err := s.temporaryRoot()
+	root, err := l.temporaryRoot()
 	if err != nil {
 		return nil, err
 	}
-	gone, present, err := s.ports.ForgetGone(ctx)
+	gone, present, err := l.ports.ForgetGone(ctx)
 	if err != nil {
 		return nil, err
 	}
-	isKnown, isGone := map[string]bool{}, map[string]bool{}
-	for _, dir := range present {
-		isKnown[temporaryName(dir)] = true
-	}
+	lanes := map[string]bool{} // whether a lane is there, for each that the table has had
 	for _, dir := range gone {
-		isGone[temporaryName(dir)] = true
+		lanes[temporaryName(dir)] = false
+	}
+	for _, dir := range present {
+		lanes[temporaryName(dir)] = true
 	}
 	entries, err := os.ReadDir(root)
 	for _, e := range entries {
+		isThere, isKnown := lanes[e.Name()]
 		info, err := e.Info()
-		if err != nil || !e.IsDir() || isKnown[e.Name()] ||
-			!isGone[e.Name()] && time.Since(info.ModTime()) < temporaryAge {
+		if err != nil || !e.IsDir() || isThere || !isKnown && time.Since(info.ModTime()) < temporaryAge {
 			continue
 		}
 		if path := filepath.Join(root, e.Name()); durable.RemoveAll(path) == nil {
@@ -172,10 +165,4 @@ func (s surroundings) removeTemporaries(ctx context.Context) (removed []string, 
 		}
 	}
 	return removed, err
-}
-
-// RemoveTemporaries removes the temporary directories of lanes that are gone, of all repositories of the user, and
-// returns them.
-func RemoveTemporaries(ctx context.Context, l *Lanes) (removed []string, err error) {
-	return l.own.removeTemporaries(ctx)
 }

@@ -115,8 +115,7 @@ func Open(
 	index.corrupt = corruption.New(log, o.Inbox, j)
 	return &Lanes{scratch: dir.Scratch(), lifecycle: lifecycle{CheckDirs: dirs, repo: repo, index: index,
 		events: recorder{log, j, o.Task}, home: home, base: o.Base, removed: o.Removed,
-		own:   surroundings{dirs, o.Ports, o.PortCount},
-		holds: newHolds()}}, nil
+		ports: o.Ports, portCount: o.PortCount, holds: newHolds()}}, nil
 }
 
 // realPath resolves the symbolic links of a path, of which the last parts may not exist yet.

@@ -206,11 +206,11 @@ func (l *lifecycle) finish(ctx context.Context, lane muster.Lane, ref string) (s
 // removeOwn removes what a lane has beside its worktree and its branch: ports, temporary files, and what its git has
 // written for itself alone. What fails here is made good when the next lane gets its ports.
 func (l *lifecycle) removeOwn(ctx context.Context, lane muster.Lane) {
-	if dir, err := l.own.temporaryDir(lane); err == nil {
+	if dir, err := l.temporaryDir(lane); err == nil {
 		_ = durable.RemoveAll(dir)
 	}
-	if l.own.ports != nil {
-		_ = l.own.ports.Release(ctx, lane.Path)
+	if l.ports != nil {
+		_ = l.ports.Release(ctx, lane.Path)
 	}
 	_ = git.RemovePlace(l.repo, lane.Path) // the next lane of the name begins with what is left, which does no harm
 }

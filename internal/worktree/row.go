@@ -96,7 +96,7 @@ func (l *Lanes) Occupy(ctx context.Context, name muster.Name, old, new Occupant)
 		return err
 	})
 	if nobody := (Occupant{}); err == nil && old != nobody && new != nobody {
-		if dir, err := l.own.temporaryDir(lane); err == nil {
+		if dir, err := l.temporaryDir(lane); err == nil {
 			_ = durable.RemoveContents(dir, "") // old is dead: no command writes there
 		}
 	}
