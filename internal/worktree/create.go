@@ -14,38 +14,11 @@ import (
 	"muster/internal/durable"
 	"muster/internal/failpoint"
 	"muster/internal/git"
-	"muster/internal/ports"
 	"muster/journal"
 )
 
 // makerLease is the kind of lease that the makers of lanes hold.
 const makerLease = "lane-maker"
-
-// lifecycle makes lanes and removes them.
-//
-// A lane that is made passes through these durable states: a row with status "creating" and its maker's lease; the
-// branch; the worktree; a row with status "active". A crash in between leaves a row whose lease is free, and whoever
-// comes next undoes it.
-//
-// A lane that is removed passes through these: the work is archived; the row names the archive (fieldRemoving); the
-// worktree is gone; the branch is gone; the row is gone. From the second state on any process may finish it, and
-// several may at once.
-type lifecycle struct {
-	CheckDirs *CheckDirs // where landing runs checks
-
-	repo   *git.Repo
-	index  *index
-	events recorder
-	home   string // the directory in which lanes are made
-	base   string // Options.Base
-
-	removed func(context.Context, muster.Lane) error // Options.Removed
-
-	ports     *ports.Table // Options.Ports
-	portCount int          // Options.PortCount
-
-	holds *holds
-}
 
 // branchName begins the name of each lane's branch. The rest is the lane's name.
 const branchName = "wt/"
@@ -58,11 +31,11 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	if err := muster.CheckName(name); err != nil {
 		return muster.Lane{}, err
 	}
-	commit, err := l.repo.Resolve(ctx, cmp.Or(base, l.base))
+	commit, err := l.repo.Resolve(ctx, cmp.Or(base, l.options.Base))
 	if err != nil {
 		return muster.Lane{}, err
 	}
-	lane := muster.Lane{Name: name, Path: filepath.Join(l.home, string(name)), Branch: branchName + string(name),
+	lane := muster.Lane{Name: name, Path: filepath.Join(l.options.Dir, string(name)), Branch: branchName + string(name),
 		TaskID: task, Status: muster.LaneCreating, Base: commit, CreatedAt: muster.UnixTime(time.Now())}
 	// The lease is held until the lane is made or undone. While it is held, no recovery touches the row that names it.
 	maker, release, err := l.CheckDirs.leases.acquire(makerLease)
@@ -116,7 +89,7 @@ func errHasLane(name muster.Name) error {
 
 // recordClash writes the events of a lane that was not begun because its branch or its directory is somebody else's. It
 // is for the readers of a board's lanes: lanes without a board write nothing where nothing was begun.
-func (l *lifecycle) recordClash(ctx context.Context, lane muster.Lane, clash error) error {
+func (l *Lanes) recordClash(ctx context.Context, lane muster.Lane, clash error) error {
 	if l.events.task == nil {
 		return nil
 	}
@@ -129,7 +102,7 @@ func (l *lifecycle) recordClash(ctx context.Context, lane muster.Lane, clash err
 
 // checkFree refuses a lane whose branch or directory exists already. It only gives the better message: make itself
 // fails when one of them appears later.
-func (l *lifecycle) checkFree(ctx context.Context, lane muster.Lane) error {
+func (l *Lanes) checkFree(ctx context.Context, lane muster.Lane) error {
 	if tip, _ := l.repo.Ref(ctx, branchRef(lane)); tip != "" {
 		return muster.Errorf(muster.Held, "there is a branch %s already, and no lane of that name", lane.Branch).
 			WithHint("git branch -m %s ANOTHER-NAME", lane.Branch)
@@ -156,7 +129,7 @@ func CheckBranchNames(ctx context.Context, repo *git.Repo) error {
 // make makes the branch and the worktree. Both steps fail when there is one already: whatever a row with status
 // "creating" leads to was made here, so undo takes nothing of the user's. hasBranch tells whether there is anything
 // to undo.
-func (l *lifecycle) make(ctx context.Context, lane muster.Lane) (hasBranch bool, err error) {
+func (l *Lanes) make(ctx context.Context, lane muster.Lane) (hasBranch bool, err error) {
 	// The update fails when the branch exists: a branch of the user's that has appeared since checkFree is never taken
 	// over.
 	err = l.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), New: lane.Base}})
@@ -171,7 +144,7 @@ func (l *lifecycle) make(ctx context.Context, lane muster.Lane) (hasBranch bool,
 	}
 	failpoint.Hit("lane.branch")
 	// From here on the row leads an undo to the branch, so hasBranch is true whatever fails.
-	if err := os.MkdirAll(l.home, 0o700); err != nil {
+	if err := os.MkdirAll(l.options.Dir, 0o700); err != nil {
 		return true, muster.Errorf(muster.Unavailable, "the lanes' directory cannot be made: %w", err)
 	}
 	// git may end in the middle of the checkout. Then the worktree is registered, and undo finds it there.
@@ -183,7 +156,7 @@ func (l *lifecycle) make(ctx context.Context, lane muster.Lane) (hasBranch bool,
 }
 
 // abandon undoes a creation that failed, and returns why it did. What cannot be undone stays, marked as failed.
-func (l *lifecycle) abandon(ctx context.Context, lane muster.Lane, hasBranch bool, cause error) error {
+func (l *Lanes) abandon(ctx context.Context, lane muster.Lane, hasBranch bool, cause error) error {
 	// Undoing goes on after the end of ctx, which may be why the creation failed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
@@ -204,7 +177,7 @@ func (l *lifecycle) abandon(ctx context.Context, lane muster.Lane, hasBranch boo
 
 // refuseRow returns an error where the index has a lane of that name. It first undoes a half-made one whose maker is
 // dead.
-func (l *lifecycle) refuseRow(ctx context.Context, name muster.Name) error {
+func (l *Lanes) refuseRow(ctx context.Context, name muster.Name) error {
 	doc, err := l.index.read(ctx)
 	if err != nil {
 		return err
@@ -224,7 +197,7 @@ func (l *lifecycle) refuseRow(ctx context.Context, name muster.Name) error {
 }
 
 // recoverCreation undoes a half-made lane whose maker is dead. It leaves one alone that is being made right now.
-func (l *lifecycle) recoverCreation(ctx context.Context, lane muster.Lane) error {
+func (l *Lanes) recoverCreation(ctx context.Context, lane muster.Lane) error {
 	maker, ok := field[string](lane, fieldMaker)
 	if !ok {
 		return l.undo(ctx, lane) // a row of another program: no process of the team can be making it
@@ -261,7 +234,7 @@ func (l *lifecycle) recoverCreation(ctx context.Context, lane muster.Lane) error
 // undo takes back a lane that was never handed out: its worktree, its branch if that is still at its base, and its row
 // last, so that a crash in between leaves the rest to the next undo. What is not as it was made is kept: a lane in
 // which somebody has worked is active, and of anything else the row says failed.
-func (l *lifecycle) undo(ctx context.Context, lane muster.Lane) error {
+func (l *Lanes) undo(ctx context.Context, lane muster.Lane) error {
 	isUsed, err := l.isUsed(ctx, lane)
 	if err == nil && isUsed {
 		_, err = l.index.setMade(ctx, lane.Name, muster.LaneActive)
@@ -290,7 +263,7 @@ func (l *lifecycle) undo(ctx context.Context, lane muster.Lane) error {
 
 // isUsed reports whether somebody has worked in a lane whose row says that it is half made. Then the row is an old one
 // that another program has written again. The error says that the directory is not the lane's.
-func (l *lifecycle) isUsed(ctx context.Context, lane muster.Lane) (bool, error) {
+func (l *Lanes) isUsed(ctx context.Context, lane muster.Lane) (bool, error) {
 	if err := l.index.checkRow(lane); err != nil {
 		return false, err
 	}
@@ -317,7 +290,7 @@ func (l *lifecycle) isUsed(ctx context.Context, lane muster.Lane) (bool, error) 
 
 // undoBranch deletes the branch of a lane that was never handed out. A branch that has moved is kept, and so is one
 // with commits that no other ref has: lanes are made from commits that others have.
-func (l *lifecycle) undoBranch(ctx context.Context, lane muster.Lane) error {
+func (l *Lanes) undoBranch(ctx context.Context, lane muster.Lane) error {
 	tip, err := l.repo.Ref(ctx, branchRef(lane))
 	if err != nil || tip == "" {
 		return err

@@ -51,7 +51,7 @@ func Environ(ctx context.Context, l *Lanes, dir string, env []string) (set []str
 
 // At returns the lane whose directory is dir. ok is false where there is none.
 func At(ctx context.Context, l *Lanes, dir string) (lane muster.Lane, ok bool) {
-	if filepath.Dir(dir) != l.home {
+	if filepath.Dir(dir) != l.options.Dir {
 		return lane, false
 	}
 	lane, err := l.index.get(ctx, muster.Name(filepath.Base(dir)))
@@ -76,15 +76,15 @@ func PlaceAt(ctx context.Context, l *Lanes, dir string) (p *git.Place, isLane bo
 }
 
 // Home returns the directory that has the lanes.
-func Home(l *Lanes) string { return l.home }
+func Home(l *Lanes) string { return l.options.Dir }
 
 // assignPorts returns the ports of a lane; nil where there can be none.
-func (l *lifecycle) assignPorts(ctx context.Context, lane muster.Lane) []int {
-	if l.ports == nil {
+func (l *Lanes) assignPorts(ctx context.Context, lane muster.Lane) []int {
+	if l.options.Ports == nil {
 		return nil
 	}
 	had, _ := field[[]int](lane, fieldPorts)
-	got, err := l.ports.Assign(ctx, lane.Path, l.portCount, had)
+	got, err := l.options.Ports.Assign(ctx, lane.Path, l.options.PortCount, had)
 	if err != nil {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (l *lifecycle) assignPorts(ctx context.Context, lane muster.Lane) []int {
 }
 
 // temporaryDir returns the directory for the temporary files of a lane. It may not be there.
-func (l *lifecycle) temporaryDir(lane muster.Lane) (string, error) {
+func (l *Lanes) temporaryDir(lane muster.Lane) (string, error) {
 	root, err := l.temporaryRoot()
 	return filepath.Join(root, temporaryName(lane.Path)), err
 }
@@ -109,7 +109,7 @@ func temporaryRootName() string { return fmt.Sprintf("muster-%d", max(os.Getuid(
 
 // temporaryRoot returns the directory that has those of all lanes of the user. It makes it. The name can be guessed, so
 // what another user has made there is refused.
-func (l *lifecycle) temporaryRoot() (string, error) {
+func (l *Lanes) temporaryRoot() (string, error) {
 	parent, err := l.CheckDirs.parent()
 	if err != nil {
 		return "", err
@@ -135,14 +135,14 @@ const temporaryAge = 24 * time.Hour
 // RemoveTemporaries removes the temporary directories of lanes that are gone, of all repositories of the user, and
 // returns them.
 func RemoveTemporaries(ctx context.Context, l *Lanes) (removed []string, err error) {
-	if l.ports == nil {
+	if l.options.Ports == nil {
 		return nil, nil
 	}
 	root, err := l.temporaryRoot()
 	if err != nil {
 		return nil, err
 	}
-	gone, present, err := l.ports.ForgetGone(ctx)
+	gone, present, err := l.options.Ports.ForgetGone(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func (l *Lanes) BeginCommand(ctx context.Context, tree, what string) (end func()
 
 // hold keeps commands out of a working tree until release is called. The error is Held, with their names, where some
 // run and do not end at once. It waits for another hold as long as that takes.
-func (l *lifecycle) hold(ctx context.Context, tree string) (release func(), err error) {
+func (l *Lanes) hold(ctx context.Context, tree string) (release func(), err error) {
 	h := l.holds
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

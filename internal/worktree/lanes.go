@@ -1,20 +1,18 @@
 // Package worktree keeps the lanes of a repository: one git worktree for each task, on a branch of its own.
 //
-// Lanes is the service that the other packages use. Each of its methods is a short sequence of steps of these parts:
+// Lanes is the service that the other packages use. It is put together from these parts:
 //
 //   - index (index.go, rebuild.go) is the durable table of lanes, .worktrees/index.json. A row also records what is
 //     being done to its lane, so that another process can finish or undo it (row.go has the fields). It finds lanes
 //     again from what git and the journal know, and puts rows right that another program has written over. identity.go
 //     decides which rows and directories are lanes at all.
-//   - lifecycle makes lanes and undoes the ones whose maker died (create.go), and archives what a lane holds and
-//     removes it (remove.go).
-//   - checkout (checkout.go, commit.go, merge.go, archive.go) is the working tree of one lane as git sees
-//     it. It changes nothing in the index.
+//   - checkout (checkout.go, stage.go, commit.go, merge.go, archive.go) is the working tree of one lane as git sees it.
+//     It changes nothing in the index.
 //   - recorder (events.go) writes what happened to the journal and to the lanes' own log.
 //   - CheckDirs (checkdir.go) are directories outside the repository, in which landing runs the check.
 //
-// recover.go puts the parts together: Recover finishes what a crash left half done, Check reports it without a change,
-// and Repair does both. scratch.go has the checkouts of members that have no task.
+// create.go makes lanes, remove.go archives and removes them, and recover.go finishes what a crash left half done, and
+// checks and repairs. scratch.go has the checkouts of members that have no task.
 //
 // The package keeps these invariants:
 //
@@ -29,13 +27,13 @@
 // # The life of a lane
 //
 // Create takes the lease of a maker, writes a row with status "creating", and has git make the branch wt/NAME and the
-// worktree. Then the row says "active". The owner of the task works there: its tools ask Workdir for the directory at
-// every call, and the row names the member as the Occupant as long as its commands may run. landing calls Commit and
-// Merge. When the task is completed, ArchiveCompleted archives the lane; when it is given back, Release keeps the lane
-// for the next owner, who finds everything as it was left.
+// worktree. Then the row says "active". The owner of the task works there, and the row names the member as the Occupant
+// as long as its commands may run. landing calls Commit and Merge. When the task is completed, ArchiveCompleted archives
+// the lane; when it is given back, Release keeps the lane for the next owner, who finds everything as it was left.
 //
 // Archive commits all that the lane holds beside its branch, gives the commit a ref under refs/muster/archive/, notes
-// that ref in the row, and removes worktree, branch and row in this order.
+// that ref in the row, and removes worktree, branch and row in this order. Once the row names the archive any process may
+// finish it, and several may at once.
 //
 // A process may die between any two of these steps. The next one that calls Recover or Create finds the row, and the
 // row tells what to do:
@@ -93,7 +91,13 @@ type Options struct {
 
 // Lanes are the lanes of one repository. They are safe for concurrent use, by several values in several processes too.
 type Lanes struct {
-	lifecycle
+	CheckDirs *CheckDirs // where landing runs checks
+
+	options Options // Dir is absolute
+	repo    *git.Repo
+	index   *index
+	events  recorder
+	holds   *holds
 	scratch string // the directory of the scratch checkouts
 }
 
@@ -105,17 +109,22 @@ func Open(
 	if !filepath.IsAbs(o.Dir) {
 		o.Dir = filepath.Join(string(dir), o.Dir)
 	}
-	// git prints paths without symbolic links, and registry compares the lanes' directory with them.
+	// git prints paths without symbolic links, and they are compared with the lanes' directory.
 	home, err := realPath(o.Dir)
 	if err != nil {
 		return nil, muster.Errorf(muster.Invalid, "lanes cannot be made in %s: %w", o.Dir, err)
 	}
-	dirs := &CheckDirs{root: repo.Root(), leases: leases{files: files, dir: dir.Locks()}}
-	index := &index{files: files, dir: dir, repo: repo, home: home, journal: j}
-	index.corrupt = corruption.New(log, o.Inbox, j)
-	return &Lanes{scratch: dir.Scratch(), lifecycle: lifecycle{CheckDirs: dirs, repo: repo, index: index,
-		events: recorder{log, j, o.Task}, home: home, base: o.Base, removed: o.Removed,
-		ports: o.Ports, portCount: o.PortCount, holds: newHolds()}}, nil
+	o.Dir = home
+	return &Lanes{
+		CheckDirs: &CheckDirs{root: repo.Root(), leases: leases{files: files, dir: dir.Locks()}},
+		options:   o,
+		repo:      repo,
+		index: &index{files: files, dir: dir, repo: repo, home: home, journal: j,
+			corrupt: corruption.New(log, o.Inbox, j)},
+		events:  recorder{log, j, o.Task},
+		holds:   newHolds(),
+		scratch: dir.Scratch(),
+	}, nil
 }
 
 // realPath resolves the symbolic links of a path, of which the last parts may not exist yet.
@@ -206,7 +215,7 @@ func keep(ctx context.Context, l *Lanes, name muster.Name, isAsked bool) error {
 }
 
 // checkout is the working tree of a lane.
-func (l *lifecycle) checkout(lane muster.Lane) checkout {
+func (l *Lanes) checkout(lane muster.Lane) checkout {
 	return checkout{repo: l.repo, lane: lane, temp: l.CheckDirs}
 }
 

@@ -42,7 +42,7 @@ func (l *Lanes) Recover(ctx context.Context) error {
 }
 
 // rejoin brings a lane, its row and git together again after the repository was moved.
-func (l *lifecycle) rejoin(ctx context.Context, doc *document, lane muster.Lane) error {
+func (l *Lanes) rejoin(ctx context.Context, doc *document, lane muster.Lane) error {
 	if admin := git.Moved(l.repo.CommonDir(), lane.Path, branchRef(lane)); admin != "" {
 		if err := git.Rejoin(admin, lane.Path); err != nil {
 			return err

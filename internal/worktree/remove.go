@@ -169,7 +169,7 @@ func (l *Lanes) Remove(ctx context.Context, name muster.Name, force bool) error 
 
 // finish finishes an announced removal: what it removes is archived at ref. It returns the archive, which is a new one
 // when the branch had something else. Two processes may do it at once; the one that deletes the row writes the events.
-func (l *lifecycle) finish(ctx context.Context, lane muster.Lane, ref string) (string, error) {
+func (l *Lanes) finish(ctx context.Context, lane muster.Lane, ref string) (string, error) {
 	ref, err := l.dismantle(ctx, lane, ref)
 	if err != nil {
 		if l.isRemoved(ctx, lane.Name) {
@@ -181,8 +181,8 @@ func (l *lifecycle) finish(ctx context.Context, lane muster.Lane, ref string) (s
 	// it may be repeated.
 	late, cancel := clock.Detach(ctx)
 	defer cancel()
-	if l.removed != nil {
-		if err := l.removed(late, lane); err != nil {
+	if l.options.Removed != nil {
+		if err := l.options.Removed(late, lane); err != nil {
 			return ref, err
 		}
 	}
@@ -205,24 +205,24 @@ func (l *lifecycle) finish(ctx context.Context, lane muster.Lane, ref string) (s
 
 // removeOwn removes what a lane has beside its worktree and its branch: ports, temporary files, and what its git has
 // written for itself alone. What fails here is made good when the next lane gets its ports.
-func (l *lifecycle) removeOwn(ctx context.Context, lane muster.Lane) {
+func (l *Lanes) removeOwn(ctx context.Context, lane muster.Lane) {
 	if dir, err := l.temporaryDir(lane); err == nil {
 		_ = durable.RemoveAll(dir)
 	}
-	if l.ports != nil {
-		_ = l.ports.Release(ctx, lane.Path)
+	if l.options.Ports != nil {
+		_ = l.options.Ports.Release(ctx, lane.Path)
 	}
 	_ = git.RemovePlace(l.repo, lane.Path) // the next lane of the name begins with what is left, which does no harm
 }
 
 // isRemoved reports that the lane has no row any more.
-func (l *lifecycle) isRemoved(ctx context.Context, name muster.Name) bool {
+func (l *Lanes) isRemoved(ctx context.Context, name muster.Name) bool {
 	_, err := l.index.get(ctx, name)
 	return errors.Is(err, muster.ErrNotFound)
 }
 
 // dismantle removes the lane's worktree and its branch. It returns the archive of the lane, as removeBranch does.
-func (l *lifecycle) dismantle(ctx context.Context, lane muster.Lane, ref string) (string, error) {
+func (l *Lanes) dismantle(ctx context.Context, lane muster.Lane, ref string) (string, error) {
 	if err := l.repo.RemoveWorktree(ctx, lane.Path); err != nil {
 		if ctx.Err() != nil {
 			return ref, err
@@ -247,7 +247,7 @@ func (l *lifecycle) dismantle(ctx context.Context, lane muster.Lane, ref string)
 // archive nor any other ref has are archived first: the branch moved in the last instant, the archive has the same
 // content in another commit, or the base that the row names is not what the lane was made from. It returns the archive,
 // a new one in these cases.
-func (l *lifecycle) removeBranch(ctx context.Context, lane muster.Lane, ref string) (string, error) {
+func (l *Lanes) removeBranch(ctx context.Context, lane muster.Lane, ref string) (string, error) {
 	for {
 		tip, err := l.repo.Ref(ctx, branchRef(lane))
 		if err != nil || tip == "" {
@@ -281,7 +281,7 @@ func (l *lifecycle) removeBranch(ctx context.Context, lane muster.Lane, ref stri
 
 // preserve archives what the lane holds. When another process is removing the lane by now, the archive is that
 // process's: files that vanish during the snapshot make it fail or are missing in it.
-func (l *lifecycle) preserve(ctx context.Context, lane muster.Lane) (ref string, err error) {
+func (l *Lanes) preserve(ctx context.Context, lane muster.Lane) (ref string, err error) {
 	// The row is read after the snapshot: a removal that began before the snapshot ended is seen.
 	commit, err := l.checkout(lane).snapshot(ctx)
 	if ctx.Err() != nil {
@@ -314,7 +314,7 @@ func (l *lifecycle) preserve(ctx context.Context, lane muster.Lane) (ref string,
 
 // archive makes the archive ref of a commit. The commit is durable before the ref names it: nothing but the archive ref
 // will have it when the lane is gone, so it must survive a power cut.
-func (l *lifecycle) archive(ctx context.Context, lane muster.Lane, commit string) (ref string, err error) {
+func (l *Lanes) archive(ctx context.Context, lane muster.Lane, commit string) (ref string, err error) {
 	base := lane.Base
 	if base == commit {
 		base = "" // the row is wrong: lanes are made from commits that others have
@@ -331,7 +331,7 @@ func (l *lifecycle) archive(ctx context.Context, lane muster.Lane, commit string
 
 // resumeRemoval finishes a removal that another process has announced, or a row of another program. That everything is
 // archived is the row's word alone, so what the archive lacks is archived before anything is removed.
-func (l *lifecycle) resumeRemoval(ctx context.Context, lane muster.Lane, r removal) (ref string, err error) {
+func (l *Lanes) resumeRemoval(ctx context.Context, lane muster.Lane, r removal) (ref string, err error) {
 	if ref, err = l.archiveRest(ctx, lane, r); err == nil {
 		return l.finish(ctx, lane, ref)
 	}
@@ -343,7 +343,7 @@ func (l *lifecycle) resumeRemoval(ctx context.Context, lane muster.Lane, r remov
 
 // archiveRest archives what a lane holds that is being removed, unless the announced archive has it already. It returns
 // the archive. Of a lane whose removal was cut off, some files are missing: what is left counts.
-func (l *lifecycle) archiveRest(ctx context.Context, lane muster.Lane, r removal) (ref string, err error) {
+func (l *Lanes) archiveRest(ctx context.Context, lane muster.Lane, r removal) (ref string, err error) {
 	if strings.HasPrefix(r.Ref, archiveRefs+string(lane.Name)+"-") {
 		if at, err := l.repo.Ref(ctx, r.Ref); err != nil {
 			return "", err
@@ -381,7 +381,7 @@ func (l *lifecycle) archiveRest(ctx context.Context, lane muster.Lane, r removal
 const archiveTries = 8
 
 // archiveUncovered archives a snapshot of a lane that its archive, or its base where it has none, does not cover.
-func (l *lifecycle) archiveUncovered(ctx context.Context, lane muster.Lane, ref, commit string) (string, error) {
+func (l *Lanes) archiveUncovered(ctx context.Context, lane muster.Lane, ref, commit string) (string, error) {
 	if kept := cmp.Or(ref, lane.Base); kept != "" {
 		if covers, err := covers(ctx, l.repo, kept, commit); err == nil && covers {
 			return ref, nil
@@ -400,7 +400,7 @@ func isEmpty(path string) bool {
 
 // recoverRemoval finishes a removal that was cut off. A lane that cannot be removed, because the user has locked its
 // worktree for example, stays marked; that must not stop the recovery of the others.
-func (l *lifecycle) recoverRemoval(ctx context.Context, lane muster.Lane, announced removal) error {
+func (l *Lanes) recoverRemoval(ctx context.Context, lane muster.Lane, announced removal) error {
 	if err := endLeftGit(ctx, l.repo, lane); err != nil {
 		return err
 	}
@@ -413,7 +413,7 @@ func (l *lifecycle) recoverRemoval(ctx context.Context, lane muster.Lane, announ
 
 // recoverMissing decides about a lane whose directory is gone. While its branch is there its commits are, and the lane
 // stays as failed; without the branch nothing is left of it.
-func (l *lifecycle) recoverMissing(ctx context.Context, lane muster.Lane) error {
+func (l *Lanes) recoverMissing(ctx context.Context, lane muster.Lane) error {
 	tip, err := l.repo.Ref(ctx, branchRef(lane))
 	if err != nil {
 		return err
