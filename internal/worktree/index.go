@@ -31,28 +31,6 @@ type document struct {
 	damaged []byte // what was read then
 }
 
-// decode reads an index. It leaves the rows undecoded: one that cannot be read must not hide the others.
-func decode(data []byte) (*document, error) {
-	d := &document{}
-	err := json.Unmarshal(data, &d.top)
-	if rows := d.top["worktrees"]; err == nil && rows != nil {
-		err = json.Unmarshal(rows, &d.rows)
-	}
-	return d, err
-}
-
-// encode returns the index as it is written, with the fields of other programs.
-func (d *document) encode() ([]byte, error) {
-	// The copies are never nil: a table without entries is written as {}, not as null.
-	rows, err := muster.MarshalLine(maps.Collect(maps.All(d.rows)))
-	if err != nil {
-		return nil, err
-	}
-	top := maps.Collect(maps.All(d.top))
-	top["worktrees"] = rows
-	return muster.Encode(top)
-}
-
 // lane decodes the row of a lane. The error is NotFound when there is none, and Corrupt when another program wrote it
 // in a form that is not known here.
 func (d *document) lane(name muster.Name) (lane muster.Lane, err error) {
@@ -166,18 +144,6 @@ func (x *index) get(ctx context.Context, name muster.Name) (lane muster.Lane, er
 	return lane, x.checkRow(lane)
 }
 
-// getRestored is get, and restores a row that another program has overwritten (see overwritten).
-func (x *index) getRestored(ctx context.Context, name muster.Name) (muster.Lane, error) {
-	lane, err := x.get(ctx, name)
-	if !x.overwritten(lane, err, name) {
-		return lane, err
-	}
-	if err := x.restoreRow(ctx, name); err != nil {
-		return lane, err
-	}
-	return x.get(ctx, name)
-}
-
 // read returns the index as it is now. It rebuilds one that cannot be read.
 func (x *index) read(ctx context.Context) (*document, error) {
 	doc, err := x.load()
@@ -197,7 +163,12 @@ func (x *index) load() (*document, error) {
 		return nil, muster.Errorf(muster.Unavailable, "the lanes' index cannot be read: %w", err)
 	}
 	text := muster.TrimBOM(data)
-	doc, err := decode(text)
+	// The rows stay undecoded: one that cannot be read must not hide the others.
+	doc := &document{}
+	err = json.Unmarshal(text, &doc.top)
+	if rows := doc.top["worktrees"]; err == nil && rows != nil {
+		err = json.Unmarshal(rows, &doc.rows)
+	}
 	if err == nil {
 		return doc, nil
 	}
@@ -241,9 +212,12 @@ func (x *index) edit(ctx context.Context, f func(*document) error) error {
 
 // write replaces the index. The caller holds the lock.
 func (x *index) write(doc *document) error {
-	// Replace writes a temporary file, syncs it and renames it: a crash leaves the old index or the new one, never a
-	// part.
-	data, err := doc.encode()
+	all := map[string]any{}
+	for name, field := range doc.top {
+		all[name] = field
+	}
+	all["worktrees"] = maps.Collect(maps.All(doc.rows)) // never nil: without rows it is written as {}, not as null
+	data, err := muster.Encode(all)
 	if err != nil {
 		return muster.Errorf(muster.Invalid, "the lanes' index cannot be written: %w", err)
 	}

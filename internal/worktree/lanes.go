@@ -28,12 +28,13 @@
 //
 // Create takes the lease of a maker, writes a row with status "creating", and has git make the branch wt/NAME and the
 // worktree. Then the row says "active". The owner of the task works there, and the row names the member as the Occupant
-// as long as its commands may run. landing calls Commit and Merge. When the task is completed, ArchiveCompleted archives
-// the lane; when it is given back, Release keeps the lane for the next owner, who finds everything as it was left.
+// as long as its commands may run. landing calls Commit and Merge. When the task is completed, ArchiveCompleted
+// archives the lane; when it is given back, Release keeps the lane for the next owner, who finds everything as it was
+// left.
 //
 // Archive commits all that the lane holds beside its branch, gives the commit a ref under refs/muster/archive/, notes
-// that ref in the row, and removes worktree, branch and row in this order. Once the row names the archive any process may
-// finish it, and several may at once.
+// that ref in the row, and removes worktree, branch and row in this order. Once the row names the archive, any process
+// may finish it, and several may at once.
 //
 // A process may die between any two of these steps. The next one that calls Recover or Create finds the row, and the
 // row tells what to do:
@@ -144,7 +145,14 @@ func realPath(path string) (string, error) {
 // Get returns a lane. It restores a row that another program has overwritten. Errors: NotFound when there is no lane of
 // that name, Invalid when its row names something else than its directory and its branch.
 func (l *Lanes) Get(ctx context.Context, name muster.Name) (muster.Lane, error) {
-	return l.index.getRestored(ctx, name)
+	lane, err := l.index.get(ctx, name)
+	if !l.index.overwritten(lane, err, name) {
+		return lane, err
+	}
+	if err := l.index.restoreRow(ctx, name); err != nil {
+		return lane, err
+	}
+	return l.index.get(ctx, name)
 }
 
 // List returns all lanes, sorted by name. It leaves out rows of other programs that cannot be read as a lane, and
