@@ -21,16 +21,11 @@ import (
 // base. It removes a lock that a killed git left in the lane. Errors: Invalid (conflicts that are not resolved,
 // repositories inside the lane, a lane that is not on its branch), Unavailable (git was killed).
 func (l *Lanes) Commit(ctx context.Context, name muster.Name, message string) (head string, changed bool, err error) {
-	lane, err := l.enter(ctx, name)
-	if err != nil {
-		return "", false, err
-	}
-	release, err := l.hold(ctx, lane.Path)
+	c, release, err := l.enterAlone(ctx, name)
 	if err != nil {
 		return "", false, err
 	}
 	defer release()
-	c := l.checkout(lane)
 	p, err := c.place(ctx)
 	if err == nil {
 		err = p.AwaitLock(ctx) // a git of a tool that was killed leaves its lock, with which every later git would fail
@@ -39,7 +34,7 @@ func (l *Lanes) Commit(ctx context.Context, name muster.Name, message string) (h
 		head, err = c.commit(ctx, message)
 	}
 	// Nothing is written for the lanes without a merge, which are nearly all.
-	if _, ok := lane.Extra[fieldConflicts]; ok && err == nil {
+	if _, ok := c.lane.Extra[fieldConflicts]; ok && err == nil {
 		// The merge is committed: what it left is of no interest any more.
 		_, err = l.index.update(ctx, name, func(row *muster.Lane) error {
 			clearField(row, fieldConflicts)
@@ -50,7 +45,7 @@ func (l *Lanes) Commit(ctx context.Context, name muster.Name, message string) (h
 		return "", false, err
 	}
 	// Where no log of git's confirms the base, the target decides: only the row says that there is no work.
-	return head, head != lane.Base || git.MadeAt(l.repo, branchRef(lane)) == "", nil
+	return head, head != c.lane.Base || git.MadeAt(l.repo, branchRef(c.lane)) == "", nil
 }
 
 // commit stages and commits everything, and returns the new HEAD.

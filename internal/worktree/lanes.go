@@ -253,22 +253,17 @@ func wait(ctx context.Context, d time.Duration) error {
 // Enter returns the directory of a lane after checking that it is the one that is meant: its top level, its repository
 // and its branch are the expected ones. Whatever is unclear is an error.
 func (l *Lanes) Enter(ctx context.Context, name muster.Name) (dir string, err error) {
-	lane, err := l.enter(ctx, name)
-	return lane.Path, err
+	c, err := l.enter(ctx, name)
+	return c.lane.Path, err
 }
 
 // Reset gives a lane the files of a commit of the repository, and moves its branch there.
 func (l *Lanes) Reset(ctx context.Context, name muster.Name, commit string) error {
-	lane, err := l.enter(ctx, name)
-	if err != nil {
-		return err
-	}
-	release, err := l.hold(ctx, lane.Path)
+	c, release, err := l.enterAlone(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer release()
-	c := l.checkout(lane)
 	if _, err = c.run(ctx, "reset", "-q", "--hard", "--no-recurse-submodules", commit); err != nil {
 		return err
 	}
@@ -279,47 +274,49 @@ func (l *Lanes) Reset(ctx context.Context, name muster.Name, commit string) erro
 // Workdir is Enter for the tools of the lane's owner: the directory must be the lane's, but the owner may have another
 // branch or none checked out in it, as in the middle of a rebase. Enter, Commit and Merge refuse that until it is over.
 func (l *Lanes) Workdir(ctx context.Context, name muster.Name) (dir string, err error) {
-	lane, _, err := l.workdir(ctx, name)
-	return lane.Path, err
+	c, _, err := l.workdir(ctx, name)
+	return c.lane.Path, err
 }
 
-// enter returns a lane that is on its own branch. The hints bring one back that is not.
-func (l *Lanes) enter(ctx context.Context, name muster.Name) (muster.Lane, error) {
-	lane, head, err := l.workdir(ctx, name)
+// enterAlone is enter for muster's own work in the lane: no command runs there until release is called.
+func (l *Lanes) enterAlone(ctx context.Context, name muster.Name) (c checkout, release func(), err error) {
+	if c, err = l.enter(ctx, name); err == nil {
+		release, err = l.hold(ctx, c.lane.Path)
+	}
+	return c, release, err
+}
+
+// enter returns the checkout of a lane that is on its own branch. The hints bring one back that is not.
+func (l *Lanes) enter(ctx context.Context, name muster.Name) (checkout, error) {
+	c, head, err := l.workdir(ctx, name)
+	path, branch := text.ShellQuote(c.lane.Path), c.lane.Branch
 	switch {
-	case err != nil:
-		return muster.Lane{}, err
-	case head == branchRef(lane):
-		return lane, nil
+	case err != nil || head == branchRef(c.lane):
+		return c, err
 	case head == "HEAD":
-		return muster.Lane{}, muster.Errorf(muster.Invalid, "the lane %s is on no branch, and should be on %s",
-			name, lane.Branch).
-			WithHint("finish or abort the rebase, then: git -C %s checkout %s", text.ShellQuote(lane.Path), lane.Branch)
+		return checkout{}, muster.Errorf(muster.Invalid, "the lane %s is on no branch, and should be on %s", name,
+			branch).WithHint("finish or abort the rebase, then: git -C %s checkout %s", path, branch)
 	}
 	other := strings.TrimPrefix(head, "refs/heads/")
-	return muster.Lane{}, muster.Errorf(muster.Invalid, "the lane %s is on branch %s, and should be on %s",
-		name, other, lane.Branch).
-		WithHint("git -C %[1]s checkout %[2]s && git -C %[1]s merge %[3]s",
-			text.ShellQuote(lane.Path), lane.Branch, other)
+	return checkout{}, muster.Errorf(muster.Invalid, "the lane %s is on branch %s, and should be on %s", name, other,
+		branch).WithHint("git -C %[1]s checkout %[2]s && git -C %[1]s merge %[3]s", path, branch, other)
 }
 
-// workdir returns a lane that can be worked in, and what its HEAD points to.
-func (l *Lanes) workdir(ctx context.Context, name muster.Name) (lane muster.Lane, head string, err error) {
-	lane, err = l.Get(ctx, name)
+// workdir returns the checkout of a lane that can be worked in, and what its HEAD points to.
+func (l *Lanes) workdir(ctx context.Context, name muster.Name) (c checkout, head string, err error) {
+	lane, err := l.Get(ctx, name)
 	if err != nil {
-		return lane, "", err
+		return c, "", err
 	}
 	// A lane that is being removed is active or kept by its status: its row says so in a field of its own.
-	status := string(lane.Status)
-	_, isRemoving := removalOf(lane)
-	if isRemoving {
+	status := lane.Status
+	if _, isRemoving := removalOf(lane); isRemoving {
 		status = "being removed"
 	}
-	if isRemoving || lane.Status != muster.LaneActive && lane.Status != muster.LaneKept {
-		return muster.Lane{}, "", muster.Errorf(muster.Held, "the lane %s is %s: nobody can work in it", name, status)
+	if status != muster.LaneActive && status != muster.LaneKept {
+		return c, "", muster.Errorf(muster.Held, "the lane %s is %s: nobody can work in it", name, status)
 	}
-	if head, err = l.checkout(lane).verify(ctx); err != nil {
-		return muster.Lane{}, "", err
-	}
-	return lane, head, nil
+	c = l.checkout(lane)
+	head, err = c.verify(ctx)
+	return c, head, err
 }

@@ -41,16 +41,11 @@ func conflictList(all []Conflict) string {
 // the result. Conflicts stay as markers in the files that it returns: the owner resolves them, and Commit finishes
 // the merge (one without conflicts too). Called again before that, Merge returns what is still open.
 func (l *Lanes) Merge(ctx context.Context, name muster.Name, commit string) (conflicts []string, err error) {
-	lane, err := l.enter(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	release, err := l.hold(ctx, lane.Path)
+	c, release, err := l.enterAlone(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	c := l.checkout(lane)
 	if err := c.merge(ctx, commit); err != nil {
 		return nil, err
 	}
@@ -74,11 +69,11 @@ func (l *Lanes) Merge(ctx context.Context, name muster.Name, commit string) (con
 
 // Unresolved returns what is still open of a merge in the lane.
 func (l *Lanes) Unresolved(ctx context.Context, name muster.Name) ([]Conflict, error) {
-	lane, err := l.enter(ctx, name)
+	c, err := l.enter(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	return l.checkout(lane).unresolved(ctx)
+	return c.unresolved(ctx)
 }
 
 // merge begins the merge of a commit, unless it is under way already.

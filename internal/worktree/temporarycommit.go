@@ -33,11 +33,10 @@ var errNoContent = muster.Errorf(muster.Unavailable, "the lane holds a merge tha
 func TemporaryCommit(
 	ctx context.Context, l *Lanes, repo *git.Repo, into git.Objects, name muster.Name, temp string,
 ) (commit string, base bool, err error) {
-	lane, err := l.enter(ctx, name)
+	c, err := l.enter(ctx, name)
 	if err != nil {
 		return "", false, err
 	}
-	c := l.checkout(lane)
 	p, err := c.place(ctx)
 	if err != nil {
 		return "", false, err
@@ -46,7 +45,7 @@ func TemporaryCommit(
 	if err != nil {
 		return "", false, err
 	}
-	files, err := contentFiles(lane.Path, changes)
+	files, err := contentFiles(c.lane.Path, changes)
 	if err != nil {
 		return "", false, err
 	}
@@ -60,7 +59,7 @@ func TemporaryCommit(
 		parents = append(parents, other)
 	}
 	if len(files) == 0 && len(parents) == 1 {
-		return head, head == lane.Base, p.Take(ctx, "", into, parents, p.Have())
+		return head, head == c.lane.Base, p.Take(ctx, "", into, parents, p.Have())
 	}
 	tree, err := writeContent(ctx, p, files, temp)
 	if err == nil {
