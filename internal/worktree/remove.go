@@ -167,40 +167,51 @@ func (l *Lanes) Remove(ctx context.Context, name muster.Name, force bool) error 
 	return err
 }
 
-// finish finishes an announced removal: what it removes is archived at ref. It returns the archive, which is a new one
-// when the branch had something else. Two processes may do it at once; the one that deletes the row writes the events.
+// finish finishes an announced removal: what it removes is archived at ref. It returns the archive, as removeBranch
+// does. Two processes may do it at once.
 func (l *Lanes) finish(ctx context.Context, lane muster.Lane, ref string) (string, error) {
-	ref, err := l.dismantle(ctx, lane, ref)
+	err := l.removeWorktree(ctx, lane)
+	if err == nil {
+		failpoint.Hit("lane.removed")
+		ref, err = l.removeBranch(ctx, lane, ref)
+	}
+	if err != nil && l.isRemoved(ctx, lane.Name) {
+		return ref, nil // another process has finished it
+	}
 	if err != nil {
-		if l.isRemoved(ctx, lane.Name) {
-			return ref, nil // another process has finished it
-		}
 		return ref, err
 	}
+	failpoint.Hit("lane.branchless")
+	return ref, l.drop(ctx, lane, ref)
+}
+
+// drop removes the row of a lane of which nothing else is left, and what belongs to the row. Of two processes that do
+// it, the one that deletes the row writes the events.
+func (l *Lanes) drop(ctx context.Context, lane muster.Lane, ref string) error {
 	// The row goes last: as long as it is there, a crash is recovered by doing the removal once more, and every step of
 	// it may be repeated.
 	late, cancel := clock.Detach(ctx)
 	defer cancel()
 	if l.options.Removed != nil {
 		if err := l.options.Removed(late, lane); err != nil {
-			return ref, err
+			return err
 		}
 	}
 	l.removeOwn(late, lane) // before the row: nobody makes a lane of that name meanwhile
 	existed, err := l.index.delete(late, lane.Name)
 	failpoint.Hit("lane.dropped")
 	if err != nil || !existed {
-		return ref, err
+		return err
 	}
 	lane.Status = laneRemoved
 	// The events come after the row is gone. A crash in between loses them, which is better than to tell of a removal
 	// that has not happened.
 	if ref != "" {
 		if err := l.events.record(ctx, lane, event{kind: journal.LaneArchived, ref: ref}); err != nil {
-			return ref, err
+			return err
 		}
 	}
-	return ref, l.events.record(ctx, lane, event{kind: journal.LaneRemoved, name: "worktree.remove.after"})
+	return l.events.record(ctx, lane, event{kind: journal.LaneRemoved, name: "worktree.remove.after"})
 }
 
 // removeOwn removes what a lane has beside its worktree and its branch: ports, temporary files, and what its git has
@@ -221,26 +232,18 @@ func (l *Lanes) isRemoved(ctx context.Context, name muster.Name) bool {
 	return errors.Is(err, muster.ErrNotFound)
 }
 
-// dismantle removes the lane's worktree and its branch. It returns the archive of the lane, as removeBranch does.
-func (l *Lanes) dismantle(ctx context.Context, lane muster.Lane, ref string) (string, error) {
-	if err := l.repo.RemoveWorktree(ctx, lane.Path); err != nil {
-		if ctx.Err() != nil {
-			return ref, err
-		}
-		hint := cmp.Or(l.checkout(lane).unlockHint(ctx), "mend that, then: muster doctor --repair")
-		if git.AdminDir(l.repo.CommonDir(), lane.Path) == "" {
-			hint = "git worktree repair " + text.ShellQuote(lane.Path) + ", then: muster doctor --repair"
-		}
-		return ref, muster.Errorf(muster.Held, "the worktree of lane %s cannot be removed, so it is kept: %w",
-			lane.Name, err).WithHint("%s", hint)
+// removeWorktree removes the lane's worktree. The error says what helps.
+func (l *Lanes) removeWorktree(ctx context.Context, lane muster.Lane) error {
+	err := l.repo.RemoveWorktree(ctx, lane.Path)
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
-	failpoint.Hit("lane.removed")
-	ref, err := l.removeBranch(ctx, lane, ref)
-	if err != nil {
-		return ref, err
+	hint := cmp.Or(l.checkout(lane).unlockHint(ctx), "mend that, then: muster doctor --repair")
+	if git.AdminDir(l.repo.CommonDir(), lane.Path) == "" {
+		hint = "git worktree repair " + text.ShellQuote(lane.Path) + ", then: muster doctor --repair"
 	}
-	failpoint.Hit("lane.branchless")
-	return ref, nil
+	return muster.Errorf(muster.Held, "the worktree of lane %s cannot be removed, so it is kept: %w", lane.Name, err).
+		WithHint("%s", hint)
 }
 
 // removeBranch deletes the lane's branch, unless a worktree of the user's is on it. Commits on it that neither the
@@ -419,14 +422,8 @@ func (l *Lanes) recoverMissing(ctx context.Context, lane muster.Lane) error {
 		return err
 	}
 	if tip == "" {
-		// Nothing is removed but the row: if the directory comes back meanwhile, what is in it was never archived.
-		l.removeOwn(ctx, lane)
-		existed, err := l.index.delete(ctx, lane.Name)
-		if err != nil || !existed {
-			return err
-		}
-		lane.Status = laneRemoved
-		return l.events.record(ctx, lane, event{kind: journal.LaneRemoved, name: "worktree.remove.after"})
+		// Nothing else is removed: if the directory comes back meanwhile, what is in it was never archived.
+		return l.drop(ctx, lane, "")
 	}
 	return l.events.recordFailure(ctx, l.index, lane,
 		event{cause: muster.Errorf(muster.NotFound, "its directory %s is gone", lane.Path)})
