@@ -28,22 +28,16 @@ func (l leases) path(name string) string { return filepath.Join(l.dir, filepath.
 func (l leases) acquire(kind string) (name string, release func(), err error) {
 	name = kind + "-" + strings.ToLower(rand.Text())
 	unlock, err := l.try(name)
-	if err != nil {
-		return "", nil, err
-	}
 	return name, func() {
 		unlock()
 		_ = os.Remove(l.path(name)) // no other lease has that name: a file that stays does no harm
-	}, nil
+	}, err
 }
 
 // try takes a lease. The error is Held when a living process has it.
 func (l leases) try(name string) (release func(), err error) {
 	unlock, err := l.files.TryLock(l.path(name))
-	if err != nil {
-		return nil, err
-	}
-	return func() { _ = unlock() }, nil // a lock that cannot be given back ends with the process
+	return func() { _ = unlock() }, err // a lock that cannot be given back ends with the process
 }
 
 // isHeld reports whether a living process has the lease. Unlike try it takes nothing, so a process that only looks
@@ -170,17 +164,8 @@ func (d *CheckDirs) clear(note string) (dir string, err error) {
 	if err != nil || !filepath.IsAbs(dir) || filepath.Base(dir) != checkDirName(note) {
 		return "", d.leases.files.Remove(note)
 	}
-	info, err := os.Lstat(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist): // its maker died before it was made, or after it was removed
-	case err != nil:
+	if err := durable.RemoveAll(dir); err != nil {
 		return "", err
-	case !info.IsDir():
-		dir = ""
-	default:
-		if err := durable.RemoveAll(dir); err != nil {
-			return "", err
-		}
 	}
 	return dir, d.leases.files.Remove(note)
 }
