@@ -295,15 +295,12 @@ func (x *index) removeTemporaryFiles(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	entries, err := os.ReadDir(x.dir.Worktrees())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return muster.Errorf(muster.Unavailable, "the lanes' directory cannot be read: %w", err)
-	}
-	for _, e := range entries {
-		if e.Type().IsRegular() && durable.IsTemporary(e.Name()) {
-			if err := x.files.Remove(filepath.Join(x.dir.Worktrees(), e.Name())); err != nil {
-				return err
-			}
+	for _, path := range durable.Glob(x.dir.Worktrees(), "*") {
+		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || !durable.IsTemporary(info.Name()) {
+			continue
+		}
+		if err := x.files.Remove(path); err != nil {
+			return err
 		}
 	}
 	return nil
