@@ -188,23 +188,15 @@ func (l *Lanes) Unlanded(ctx context.Context, tips []string, archived []Archived
 
 // unlandedArchives returns what of the archives is not on the target.
 func unlandedArchives(ctx context.Context, l *Lanes, tips []string, archived []Archived) (all []Leftover, err error) {
-	if len(archived) == 0 {
-		return nil, nil
-	}
-	out, err := l.repo.Run(ctx, l.repo.CommonDir(), "for-each-ref", "--format=%(refname) %(subject)", archiveRefs)
+	refs, err := l.repo.Refs(ctx, archiveRefs)
 	if err != nil {
 		return nil, err
 	}
-	subjects := map[string]string{}
-	for line := range strings.Lines(out) {
-		ref, subject, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		subjects[ref] = subject
-	}
 	for _, a := range archived {
-		subject, exists := subjects[a.Ref]
+		content, subject := contentOf(ctx, l.repo, a.Ref)
 		// A landing commits all that the lane holds: of a lane that has landed, only what was made after that is in a
 		// commit of its archive's own.
-		if !exists || a.HasLanded && subject != archiveSubject(a.Lane) {
+		if refs[a.Ref] == "" || a.HasLanded && content != "" && subject != archiveSubject(a.Lane) {
 			continue
 		}
 		files, err := unlandedFiles(ctx, l.repo, tips, a.Ref)
