@@ -139,9 +139,7 @@ func (c checkout) unresolved(ctx context.Context) ([]Conflict, error) {
 // openOf is unresolved for the files that git holds as unmerged.
 func (c checkout) openOf(ctx context.Context, unmerged []string) (open []Conflict, err error) {
 	left := c.leftStates()
-	files := slices.AppendSeq(slices.Clone(unmerged), maps.Keys(left))
-	slices.Sort(files)
-	files = slices.Compact(files)
+	files := sortedOnce(slices.AppendSeq(slices.Clone(unmerged), maps.Keys(left)))
 	states, err := c.states(ctx, files)
 	if err != nil {
 		return nil, err

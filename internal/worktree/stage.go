@@ -166,37 +166,34 @@ func (s staging) look(ctx context.Context) (found contents, err error) {
 			}
 			continue
 		}
-		e, stage, ok := parseEntry(line)
+		meta, file, isEntry := strings.Cut(line, "\t")
+		f := strings.Fields(meta) // TAG MODE ID STAGE
+		if !isEntry || len(f) != 4 {
+			continue
+		}
+		e := indexEntry{tag: f[0], mode: f[1], id: f[2], file: file}
 		switch {
-		case !ok:
-		case strings.Contains(e.file, "..") && !filepath.IsLocal(e.file) || strings.HasPrefix(e.file, "/"):
+		case strings.Contains(file, "..") && !filepath.IsLocal(file) || strings.HasPrefix(file, "/"):
 			// git 2.39 would stage what is there.
-			return found, muster.Errorf(muster.Invalid, "the index of the lane names a file outside: %q", e.file).
+			return found, muster.Errorf(muster.Invalid, "the index of the lane names a file outside: %q", file).
 				WithHint("git reset, in the lane")
 		case strings.EqualFold(e.tag, "C"): // the entry is listed once more because the file differs
-			found.unstaged = append(found.unstaged, e.file)
+			found.unstaged = append(found.unstaged, file)
 		default:
 			found.entries = append(found.entries, e)
-			if stage != "0" {
-				found.unmerged = append(found.unmerged, e.file)
+			if f[3] != "0" {
+				found.unmerged = append(found.unmerged, file)
 			}
 		}
 	}
-	// A file in conflict is there several times.
-	slices.Sort(found.unmerged)
-	slices.Sort(found.unstaged)
-	found.unmerged, found.unstaged = slices.Compact(found.unmerged), slices.Compact(found.unstaged)
+	found.unmerged, found.unstaged = sortedOnce(found.unmerged), sortedOnce(found.unstaged)
 	return found, nil
 }
 
-// parseEntry reads an entry of an index as git ls-files -v --stage prints it: TAG MODE ID STAGE<TAB>FILE.
-func parseEntry(line string) (e indexEntry, stage string, ok bool) {
-	// There may be very many, so nothing is allocated.
-	e.tag, line, _ = strings.Cut(line, " ")
-	e.mode, line, _ = strings.Cut(line, " ")
-	e.id, line, _ = strings.Cut(line, " ")
-	stage, e.file, ok = strings.Cut(line, "\t")
-	return e, stage, ok
+// sortedOnce sorts files, and leaves each in once.
+func sortedOnce(files []string) []string {
+	slices.Sort(files)
+	return slices.Compact(files)
 }
 
 // hidden returns the files in which git would overlook changes: those that are assumed to be unchanged, and those that
@@ -341,11 +338,9 @@ func (s staging) filtered(ctx context.Context, unstaged []string) (passing []str
 		}
 	}
 	if len(refused) == 0 {
-		slices.Sort(passing)
-		return slices.Compact(passing), nil // one that is changed once more is there twice
+		return sortedOnce(passing), nil // one that is changed once more is there twice
 	}
-	slices.Sort(refused)
-	refused = slices.Compact(refused)
+	refused = sortedOnce(refused)
 	why, hint := "git's config does not name", "the user can set filter."+name+
 		" in git's global config, or .gitattributes can leave these files out"
 	if s.repo.Filter(name) == git.FilterUntrusted {
