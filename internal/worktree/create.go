@@ -46,8 +46,8 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	if err := l.refuseRow(ctx, name); err != nil {
 		return muster.Lane{}, err
 	}
-	if err := l.checkFree(ctx, lane); err != nil {
-		return muster.Lane{}, cmp.Or(l.recordClash(ctx, lane, err), err)
+	if err := l.refuseTaken(ctx, lane); err != nil {
+		return muster.Lane{}, err
 	}
 	setField(&lane, fieldMaker, maker)
 	// The row is written before git acts: a crash is undone by it.
@@ -87,30 +87,24 @@ func errHasLane(name muster.Name) error {
 	return muster.Errorf(muster.Held, "there is a lane %q already", string(name))
 }
 
-// recordClash writes the events of a lane that was not begun because its branch or its directory is somebody else's. It
-// is for the readers of a board's lanes: lanes without a board write nothing where nothing was begun.
-func (l *Lanes) recordClash(ctx context.Context, lane muster.Lane, clash error) error {
-	if l.events.task == nil {
-		return nil
-	}
-	if err := l.events.record(ctx, lane, event{name: "worktree.create.before"}); err != nil {
-		return err
-	}
-	lane.Status = muster.LaneFailed
-	return l.events.record(ctx, lane, event{name: "worktree.create.failed", cause: clash})
-}
-
-// checkFree refuses a lane whose branch or directory exists already. It only gives the better message: make itself
+// refuseTaken refuses a lane whose branch or directory exists already. It only gives the better message: make itself
 // fails when one of them appears later.
-func (l *Lanes) checkFree(ctx context.Context, lane muster.Lane) error {
+func (l *Lanes) refuseTaken(ctx context.Context, lane muster.Lane) (clash error) {
 	if tip, _ := l.repo.Ref(ctx, branchRef(lane)); tip != "" {
-		return muster.Errorf(muster.Held, "there is a branch %s already, and no lane of that name", lane.Branch).
+		clash = muster.Errorf(muster.Held, "there is a branch %s already, and no lane of that name", lane.Branch).
 			WithHint("git branch -m %s ANOTHER-NAME", lane.Branch)
+	} else if !durable.IsMissing(lane.Path) {
+		clash = muster.Errorf(muster.Held, "%s exists already, and is no lane", lane.Path).WithHint("move it away")
 	}
-	if !durable.IsMissing(lane.Path) {
-		return muster.Errorf(muster.Held, "%s exists already, and is no lane", lane.Path).WithHint("move it away")
+	// The events are for the readers of a board's lanes. Without a board nothing is written where nothing was begun.
+	if clash == nil || l.options.Task == nil {
+		return clash
 	}
-	return nil
+	err := l.events.record(ctx, lane, event{name: "worktree.create.before"})
+	if lane.Status = muster.LaneFailed; err == nil {
+		err = l.events.record(ctx, lane, event{name: "worktree.create.failed", cause: clash})
+	}
+	return cmp.Or(err, clash)
 }
 
 // CheckBranchNames refuses, as Invalid, a repository in which no lane can have a branch: a branch of the user's is
@@ -130,8 +124,7 @@ func CheckBranchNames(ctx context.Context, repo *git.Repo) error {
 // "creating" leads to was made here, so undo takes nothing of the user's. hasBranch tells whether there is anything
 // to undo.
 func (l *Lanes) make(ctx context.Context, lane muster.Lane) (hasBranch bool, err error) {
-	// The update fails when the branch exists: a branch of the user's that has appeared since checkFree is never taken
-	// over.
+	// The update fails when the branch exists: one that the user has made since refuseTaken is never taken over.
 	err = l.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), New: lane.Base}})
 	switch {
 	case errors.Is(err, muster.ErrStale):
@@ -295,13 +288,11 @@ func (l *Lanes) undoBranch(ctx context.Context, lane muster.Lane) error {
 	if err != nil || tip == "" {
 		return err
 	}
-	isElsewhere := false
-	if tip == lane.Base {
-		if isElsewhere, err = hasOtherRef(ctx, l.repo, tip, branchRef(lane)); err != nil {
-			return err
-		}
+	isElsewhere, err := hasOtherRef(ctx, l.repo, tip, branchRef(lane))
+	if err != nil {
+		return err
 	}
-	if !isElsewhere {
+	if tip != lane.Base || !isElsewhere {
 		return muster.Errorf(muster.Held, "the branch %s has work of its own", lane.Branch)
 	}
 	err = l.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), Old: tip}})
