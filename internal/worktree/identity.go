@@ -49,18 +49,14 @@ var errOtherWorktree = errors.New("it is another worktree of this repository")
 // branches or is in a rebase. A worktree that the user has put there is the user's, whatever the row says. Logs of refs
 // tell, because no clone brings them.
 func (c checkout) checkOrigin(ctx context.Context) error {
-	if git.MadeAt(c.repo, branchRef(c.lane)) != "" || git.HasPlace(c.repo, c.lane.Path) ||
-		hasLeft(ctx, c.repo, c.lane.Path, c.lane.Branch) {
+	if git.MadeAt(c.repo, branchRef(c.lane)) != "" || git.HasPlace(c.repo, c.lane.Path) {
+		return nil
+	}
+	out, err := git.AskWorktree(ctx, c.repo, c.lane.Path, "reflog", "show", "--format=%gs", "HEAD", "--")
+	if err == nil && strings.Contains("\n"+out, "\ncheckout: moving from "+c.lane.Branch+" to ") {
 		return nil
 	}
 	return errOtherWorktree
-}
-
-// hasLeft reports whether the worktree at dir was on a branch (without refs/heads/) and was switched away from it, by
-// the log of its HEAD. It is false where git cannot tell.
-func hasLeft(ctx context.Context, repo *git.Repo, dir, branch string) bool {
-	out, err := git.AskWorktree(ctx, repo, dir, "reflog", "show", "--format=%gs", "HEAD", "--")
-	return err == nil && strings.Contains("\n"+out, "\ncheckout: moving from "+branch+" to ")
 }
 
 // hasOtherRef reports whether the commit can be reached from HEAD or from a ref other than the given one.
@@ -77,9 +73,12 @@ func hasOtherRef(ctx context.Context, repo *git.Repo, commit, ref string) (bool,
 	return out == "", err
 }
 
-// covers reports whether kept has all that snapshot has: each of its commits, and each of its files as it is. Files
-// that only kept has do not matter, and a snapshot that was made just now counts for its parents.
+// covers reports whether the commit kept, "" for none, has all that snapshot has: each of its commits, and each of its
+// files as it is. Files that only kept has do not matter, and a snapshot that was made just now counts for its parents.
 func covers(ctx context.Context, repo *git.Repo, kept, snapshot string) (bool, error) {
+	if kept == "" {
+		return false, nil
+	}
 	commits, err := repo.Run(ctx, repo.CommonDir(), "rev-list", snapshot, "--not", kept)
 	if err != nil {
 		return false, err

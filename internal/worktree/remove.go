@@ -356,50 +356,37 @@ func (l *Lanes) archiveRest(ctx context.Context, lane muster.Lane, r removal) (r
 	}
 	// Another process may be removing the files meanwhile, and git fails at one that vanishes.
 	for try := 1; ; try++ {
-		if isEmpty(lane.Path) {
+		entries, err := os.ReadDir(lane.Path)
+		if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
 			return ref, nil
 		}
 		commit := ""
 		if err = git.RestoreLink(l.repo.CommonDir(), lane.Path); err == nil {
 			commit, err = l.checkout(lane).snapshot(ctx)
 		}
-		if err == nil && commit != "" {
-			return l.archiveUncovered(ctx, lane, ref, commit)
-		}
-		if err == nil || try == archiveTries || ctx.Err() != nil || l.isRemoved(ctx, lane.Name) {
-			break
+		switch {
+		case err == nil && commit == "":
+			return ref, nil
+		case err == nil:
+			isCovered, err := covers(ctx, l.repo, cmp.Or(ref, lane.Base), commit)
+			if err == nil && isCovered {
+				return ref, nil
+			}
+			return l.archive(ctx, lane, commit)
+		case ctx.Err() != nil:
+			return ref, err
+		case try == archiveTries || l.isRemoved(ctx, lane.Name):
+			return ref, muster.Errorf(muster.Invalid, "cannot verify what the lane %s still holds, so it is kept: %w",
+				lane.Name, err).WithHint("%s", muster.HintOf(err))
 		}
 		if err := wait(ctx, time.Duration(try)*10*time.Millisecond); err != nil {
 			return "", err
 		}
 	}
-	if err != nil && ctx.Err() == nil {
-		err = muster.Errorf(muster.Invalid, "cannot verify what the lane %s still holds, so it is kept: %w",
-			lane.Name, err).WithHint("%s", muster.HintOf(err))
-	}
-	return ref, err
 }
 
 // archiveTries is how often git may fail to see what a lane holds that another process is removing.
 const archiveTries = 8
-
-// archiveUncovered archives a snapshot of a lane that its archive, or its base where it has none, does not cover.
-func (l *Lanes) archiveUncovered(ctx context.Context, lane muster.Lane, ref, commit string) (string, error) {
-	if kept := cmp.Or(ref, lane.Base); kept != "" {
-		if covers, err := covers(ctx, l.repo, kept, commit); err == nil && covers {
-			return ref, nil
-		} else if ctx.Err() != nil {
-			return ref, err
-		}
-	}
-	return l.archive(ctx, lane, commit)
-}
-
-// isEmpty reports that nothing is at path, or a directory with nothing in it.
-func isEmpty(path string) bool {
-	entries, err := os.ReadDir(path)
-	return errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0
-}
 
 // recoverRemoval finishes a removal that was cut off. A lane that cannot be removed, because the user has locked its
 // worktree for example, stays marked; that must not stop the recovery of the others.
