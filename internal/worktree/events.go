@@ -66,7 +66,14 @@ func (r recorder) record(ctx context.Context, lane muster.Lane, e event) error {
 		line := entry{Event: e.name, At: muster.UnixTime(time.Now()), Error: text,
 			Worktree: entryLane{Name: lane.Name, Path: lane.Path, Branch: lane.Branch, Status: lane.Status}}
 		if id := cmp.Or(e.task.ID, lane.TaskID); id != 0 {
-			line.Task = r.taskEntry(ctx, id, e.task)
+			t := e.task
+			if t.ID == 0 && r.task != nil {
+				var err error // what cannot be read leaves the id alone
+				if t, err = r.task(ctx, id); errors.Is(err, muster.ErrNotFound) {
+					t.Status = taskDeleted
+				}
+			}
+			line.Task = &entryTask{ID: id, Subject: t.Subject, Status: t.Status}
 		}
 		data, err := muster.MarshalLine(line)
 		if err != nil {
@@ -89,18 +96,6 @@ func (r recorder) record(ctx context.Context, lane muster.Lane, e event) error {
 		fields["text"] = text
 	}
 	return r.journal.Emit(ctx, muster.Event{Kind: e.kind, Task: lane.TaskID, Fields: fields})
-}
-
-// taskEntry is the task of an event as it is now, or as the caller knows it. What cannot be read leaves the id alone.
-func (r recorder) taskEntry(ctx context.Context, id muster.TaskID, known muster.Task) *entryTask {
-	if known.ID == 0 && r.task != nil {
-		t, err := r.task(ctx, id)
-		if errors.Is(err, muster.ErrNotFound) {
-			t.Status = taskDeleted
-		}
-		known = t
-	}
-	return &entryTask{ID: id, Subject: known.Subject, Status: known.Status}
 }
 
 // The statuses that only events have: a task that is deleted has no document, and a removed lane has no row.

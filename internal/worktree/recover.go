@@ -156,26 +156,23 @@ func (l *Lanes) Repair(ctx context.Context) (done []Finding, err error) {
 	// Recover does not say what it did, so the two lists are compared. A finding that is still there was not mended;
 	// the caller's own Check reports it.
 	for _, f := range before {
-		if !slices.Contains(after, f) {
-			if f.Done, err = l.index.outcome(ctx, f); err != nil {
-				return nil, err
-			}
-			done = append(done, f)
+		if slices.Contains(after, f) {
+			continue
 		}
+		lane, err := l.index.get(ctx, f.Lane)
+		switch {
+		case f.Lane == "":
+			f.Done = "written anew from git; what it was is in .team/" + corruption.Table
+		case errors.Is(err, muster.ErrNotFound):
+			f.Done = "it is gone"
+		case err != nil:
+			return nil, err
+		default:
+			f.Done = "it is " + string(lane.Status) + " now"
+		}
+		done = append(done, f)
 	}
 	return done, nil
-}
-
-// outcome says what became of a finding that is no longer there.
-func (x *index) outcome(ctx context.Context, f Finding) (string, error) {
-	if f.Lane == "" {
-		return "written anew from git; what it was is in .team/" + corruption.Table, nil
-	}
-	lane, err := x.get(ctx, f.Lane)
-	if errors.Is(err, muster.ErrNotFound) {
-		return "it is gone", nil
-	}
-	return "it is " + string(lane.Status) + " now", err
 }
 
 // checkLane returns what is wrong with a lane, and changes nothing. A Finding without a Text is none.

@@ -95,19 +95,19 @@ func (l *Lanes) Occupy(ctx context.Context, name muster.Name, old, new Occupant)
 		*lane, err = SetOccupant(*lane, old, new)
 		return err
 	})
-	if nobody := (Occupant{}); err == nil && old != nobody && new != nobody {
-		if dir, err := l.temporaryDir(lane); err == nil {
-			_ = durable.RemoveContents(dir, "") // old is dead: no command writes there
-		}
+	if err != nil {
+		return err
 	}
-	switch {
-	case err != nil:
-	case new == Occupant{}:
+	nobody := Occupant{}
+	if new == nobody {
 		l.index.occupied.Delete(name)
-	default:
-		l.index.occupied.Store(name, new)
+		return nil
 	}
-	return err
+	l.index.occupied.Store(name, new)
+	if dir, err := l.temporaryDir(lane); err == nil && old != nobody {
+		_ = durable.RemoveContents(dir, "") // old is dead: no command writes there
+	}
+	return nil
 }
 
 // IsAskedToKeep reports whether somebody asked to keep the lane (see Lanes.Keep), even when nobody needs it.

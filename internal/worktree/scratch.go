@@ -87,12 +87,11 @@ func moveAside(dir string) error {
 		return muster.Errorf(muster.Unavailable,
 			"the scratch checkout %s is broken and cannot be moved aside: %w", dir, err)
 	}
-	if info, err := os.Lstat(aside); err != nil || !info.IsDir() { // what a link leads to is not the member's
-		return nil
-	}
 	link := filepath.Join(aside, ".git")
-	if info, err := os.Lstat(link); err != nil || !info.Mode().IsRegular() {
-		return nil
+	dirInfo, err := os.Lstat(aside)
+	info, linkErr := os.Lstat(link)
+	if err != nil || !dirInfo.IsDir() || linkErr != nil || !info.Mode().IsRegular() {
+		return nil // what a link leads to is not the member's, and a repository of its own is connected to none
 	}
 	if err := os.Remove(link); err != nil {
 		return muster.Errorf(muster.Unavailable, "%s cannot be removed: %w", link, err)
