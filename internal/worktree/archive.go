@@ -28,8 +28,6 @@ func ArchiveRef(ctx context.Context, repo *git.Repo, name, commit string) (strin
 		if err != nil {
 			return "", err
 		}
-		// The search ends at the first free number. It is the new ref's when no ref before it has the commit or the
-		// content.
 		ref := archiveRefs + name + "-1"
 		for n := 2; existing[ref] != ""; n++ {
 			at := existing[ref]
@@ -142,8 +140,7 @@ func (c checkout) take(ctx context.Context, ids ...string) error {
 // writeTree writes a tree of the lane's files. They are staged in a copy of the lane's git index, so that the lane's
 // owner, who may be at work, sees no change.
 func (c checkout) writeTree(ctx context.Context) (string, error) {
-	// A directory, and not only a file: git makes a lock beside its index. It is noted, as that of a check is: what a
-	// process leaves that is killed here is removed by the next recovery.
+	// A directory, because git makes a lock beside its index.
 	tmp, remove, err := c.temp.CreateTemporary()
 	if err != nil {
 		return "", err

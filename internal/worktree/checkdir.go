@@ -53,10 +53,8 @@ type CheckDirs struct {
 }
 
 const (
-	// checkLease is the kind of lease that the makers of check directories hold.
-	checkLease = "check"
-	// checkDirPrefix begins the name of each check directory.
-	checkDirPrefix = "muster-check-"
+	checkLease     = "check"         // the kind of lease that the makers of check directories hold
+	checkDirPrefix = "muster-check-" // of the name of each check directory
 )
 
 // Create makes a directory for a check and returns the function that removes it. The directory lies outside the

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"time"
 
@@ -19,9 +20,6 @@ import (
 
 // makerLease is the kind of lease that the makers of lanes hold.
 const makerLease = "lane-maker"
-
-// branchName begins the name of each lane's branch. The rest is the lane's name.
-const branchName = "wt/"
 
 // Create makes a lane from the commit that base names ("" is the default base): a branch wt/NAME and its worktree.
 // Errors: Invalid (the name, or this repository can have no lanes: see CheckBranchNames), NotFound (the base), Held
@@ -111,7 +109,7 @@ func (l *Lanes) refuseTaken(ctx context.Context, lane muster.Lane) (clash error)
 // named wt, and git cannot have both wt and wt/NAME.
 func CheckBranchNames(ctx context.Context, repo *git.Repo) error {
 	// A ref is a file or a directory, never both.
-	at, err := repo.Ref(ctx, "refs/heads/wt")
+	at, err := repo.Ref(ctx, path.Clean(BranchPrefix))
 	if err != nil || at == "" {
 		return err
 	}
@@ -196,15 +194,12 @@ func (l *Lanes) recoverCreation(ctx context.Context, lane muster.Lane) error {
 		return l.undo(ctx, lane) // a row of another program: no process of the team can be making it
 	}
 	// A process that the maker was starting when it died inherited the lease, and has it for another instant.
-	release, err := l.CheckDirs.leases.try(maker)
-	for deadline := time.Now().Add(2 * gitEndTime); errors.Is(err, muster.ErrHeld); {
-		if time.Now().After(deadline) {
-			return nil // its maker lives
-		}
-		if err := wait(ctx, gitEndTime/10); err != nil {
-			return err
-		}
-		release, err = l.CheckDirs.leases.try(maker)
+	limited, cancel := context.WithTimeout(ctx, 2*gitEndTime)
+	defer cancel()
+	leases := l.CheckDirs.leases
+	release, err := leases.files.Lock(limited, leases.path(maker))
+	if err != nil && limited.Err() != nil {
+		return context.Cause(ctx) // nil where its maker lives
 	}
 	if err != nil {
 		return err

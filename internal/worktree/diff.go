@@ -29,12 +29,11 @@ type FileChange struct {
 	Binary  bool   `json:"binary,omitempty"`
 }
 
-// comparedFile is the size from which a file counts as binary: nobody reads the difference, and all of it would be in
-// memory.
-const comparedFile = "4m"
-
-// maxDiff is how many bytes of a difference are kept in memory.
-const maxDiff = 64 << 20
+const (
+	comparedFile = "4m"     // from this size on a file counts as binary: nobody reads what would fill the memory
+	maxDiff      = 64 << 20 // bytes of a difference that are kept in memory
+	maxQuoted    = 4 << 20  // bytes of the largest file of which LineOf returns a line
+)
 
 // Content returns a tree of all that the lane holds, uncommitted files too, and the commit that it is to be compared
 // with: where it left the history of the tip, or the tip that is being merged into it. The lane stays as it is. git
@@ -92,9 +91,6 @@ func DiffOf(ctx context.Context, repo *git.Repo, from, to string) (Diff, error) 
 	}
 	return d, nil
 }
-
-// maxQuoted is the size of the largest file of which LineOf returns a line.
-const maxQuoted = 4 << 20
 
 // LineOf returns a line of a file of a commit or tree, with the number of lines that the file has. The errors say what
 // is there instead.

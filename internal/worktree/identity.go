@@ -27,7 +27,7 @@ func (x *index) checkRow(lane muster.Lane) error {
 		at = "has a name that no lane can have"
 	case filepath.Base(lane.Path) != name || !x.isHome(filepath.Dir(lane.Path)):
 		at = "names the directory " + lane.Path + ", where no lane of that name can be"
-	case lane.Branch != "wt/"+name:
+	case lane.Branch != branchName+name:
 		at = "names the branch " + lane.Branch + ", which is no branch of that lane"
 	default:
 		return nil

@@ -70,8 +70,11 @@ import (
 	"muster/journal"
 )
 
-// BranchPrefix begins the refs of the lanes' branches.
-const BranchPrefix = "refs/heads/wt/"
+// The name of each lane's branch begins with branchName, and its ref with BranchPrefix. The rest is the lane's name.
+const (
+	branchName   = "wt/"
+	BranchPrefix = "refs/heads/" + branchName
+)
 
 // Options are the settings of lanes.
 type Options struct {

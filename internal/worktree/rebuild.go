@@ -81,7 +81,7 @@ func (x *index) missing(ctx context.Context, doc *document) ([]muster.Lane, erro
 		// A lane lies in the lanes' directory and is on the branch wt/NAME; every other worktree is the user's.
 		name := muster.Name(filepath.Base(w.Path))
 		if !w.Prunable && filepath.Dir(w.Path) == x.home && muster.CheckName(name) == nil &&
-			w.Branch == "refs/heads/wt/"+string(name) && !doc.has(name) {
+			w.Branch == BranchPrefix+string(name) && !doc.has(name) {
 			// The base stays empty: it is not known, so nothing may remove the lane as "unchanged".
 			lanes = append(lanes, muster.Lane{Name: name, Path: w.Path, Branch: branchName + string(name),
 				Status: muster.LaneActive, CreatedAt: muster.UnixTime(time.Now())})

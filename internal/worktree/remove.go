@@ -355,6 +355,7 @@ func (l *Lanes) archiveRest(ctx context.Context, lane muster.Lane, r removal) (r
 		}
 	}
 	// Another process may be removing the files meanwhile, and git fails at one that vanishes.
+	const tries = 8
 	for try := 1; ; try++ {
 		entries, err := os.ReadDir(lane.Path)
 		if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
@@ -375,7 +376,7 @@ func (l *Lanes) archiveRest(ctx context.Context, lane muster.Lane, r removal) (r
 			return l.archive(ctx, lane, commit)
 		case ctx.Err() != nil:
 			return ref, err
-		case try == archiveTries || l.isRemoved(ctx, lane.Name):
+		case try == tries || l.isRemoved(ctx, lane.Name):
 			return ref, muster.Errorf(muster.Invalid, "cannot verify what the lane %s still holds, so it is kept: %w",
 				lane.Name, err).WithHint("%s", muster.HintOf(err))
 		}
@@ -384,9 +385,6 @@ func (l *Lanes) archiveRest(ctx context.Context, lane muster.Lane, r removal) (r
 		}
 	}
 }
-
-// archiveTries is how often git may fail to see what a lane holds that another process is removing.
-const archiveTries = 8
 
 // recoverRemoval finishes a removal that was cut off. A lane that cannot be removed, because the user has locked its
 // worktree for example, stays marked; that must not stop the recovery of the others.

@@ -12,20 +12,13 @@ import (
 // The fields of an index row that only this package writes. Other programs keep them as they are. They lie in
 // Lane.Extra, so that the contract of a lane says nothing about how lanes are made and removed.
 const (
-	// fieldMaker is the lease of the process that makes the lane, while its status is "creating".
-	fieldMaker = "maker"
-	// fieldRemoving is a removal: the lane is archived, and whoever finds the row finishes its removal.
-	fieldRemoving = "removing"
-	// fieldKeep is true when somebody asked to keep the lane, even when its task is done.
-	fieldKeep = "keep"
-	// fieldCompleted is the fence of the claim whose completion has been written to the lanes' log.
-	fieldCompleted = "completed"
-	// fieldOccupant is the Occupant.
-	fieldOccupant = "occupant"
-	// fieldConflicts has, for each file that conflicted in the runtime's last merge, its state as the merge left it.
-	fieldConflicts = "conflicts"
-	// fieldPorts has the numbers of the lane's ports.
-	fieldPorts = "ports"
+	fieldMaker     = "maker"     // the lease of the process that makes the lane, while its status is "creating"
+	fieldRemoving  = "removing"  // a removal: the lane is archived, and whoever finds the row finishes its removal
+	fieldKeep      = "keep"      // true when somebody asked to keep the lane, even when its task is done
+	fieldCompleted = "completed" // the fence of the claim whose completion has been written to the lanes' log
+	fieldOccupant  = "occupant"  // the Occupant
+	fieldConflicts = "conflicts" // by file that conflicted in the runtime's last merge: as the merge left it
+	fieldPorts     = "ports"     // the numbers of the lane's ports
 )
 
 // removal is the value of fieldRemoving.
