@@ -50,8 +50,7 @@ const archivedSuffix = " as it was when it was archived"
 // archiveSubject is the message of a commit that snapshot makes.
 func archiveSubject(lane muster.Name) string { return "lane " + string(lane) + archivedSuffix }
 
-// contentOf returns a commit's tree and parents, which is all of it but its message and its date, and its subject. Both
-// are "" when git cannot tell.
+// contentOf returns a commit's tree and parents, and its subject. Both are "" when git cannot tell.
 func contentOf(ctx context.Context, repo *git.Repo, commit string) (content, subject string) {
 	out, _ := repo.Run(ctx, repo.CommonDir(), "rev-list", "--max-count=1", "--no-commit-header", "--format=%T %P%n%s",
 		commit)
@@ -93,8 +92,8 @@ func (c checkout) snapshotOn(ctx context.Context, head, tip string) (commit stri
 	return c.commitOn(ctx, parents, tree, archiveSubject(c.lane.Name)+"\n")
 }
 
-// commitOn makes a commit of a tree among the objects of the checkout, as the runtime's identity. The first parent is
-// in the repository. It returns a single parent that has the same tree instead.
+// commitOn makes a commit of a tree of the checkout, as the runtime's identity. The first parent is in the repository.
+// It returns a single parent that has the same tree instead.
 func (c checkout) commitOn(ctx context.Context, parents []string, tree, message string) (string, error) {
 	if len(parents) == 1 {
 		if was, err := c.treeOf(ctx, parents[0]); err != nil || was == tree {
@@ -124,8 +123,7 @@ func (c checkout) treeOf(ctx context.Context, commit string) (string, error) {
 	return strings.TrimSpace(out), err
 }
 
-// take makes what the git of the lane has made objects of the repository, so that it can be committed, archived or
-// compared. A submodule keeps its own.
+// take makes what the git of the lane has made objects of the repository. A submodule keeps its own.
 func (c checkout) take(ctx context.Context, ids ...string) error {
 	if c.sub != "" {
 		return nil
@@ -146,27 +144,27 @@ func (c checkout) writeTree(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer remove()
-	s := staging{checkout: c, env: []string{"GIT_INDEX_FILE=" + filepath.Join(tmp, "index")}, writes: []string{tmp}}
-	if err := c.copyIndex(ctx, filepath.Join(tmp, "index")); err != nil {
+	c.index = filepath.Join(tmp, "index")
+	if err := c.copyIndex(ctx); err != nil {
 		return "", muster.Errorf(muster.Unavailable, "the lane's index cannot be read: %w", err)
 	}
-	found, err := s.look(ctx)
+	found, err := c.look(ctx)
 	if err != nil {
 		return "", err
 	}
-	return s.stage(ctx, found)
+	return c.stage(ctx, found)
 }
 
-// copyIndex copies the index of the checkout. That of a submodule is made anew, because only git knows where it is.
-func (c checkout) copyIndex(ctx context.Context, to string) error {
+// copyIndex copies the index of the checkout to the one that is staged to. That of a submodule is made anew, because
+// only git knows where it is.
+func (c checkout) copyIndex(ctx context.Context) error {
 	if c.sub != "" {
-		_, err := c.do(ctx, git.Call{Args: []string{"read-tree", "HEAD"}, Env: []string{"GIT_INDEX_FILE=" + to},
-			Write: []string{filepath.Dir(to)}})
+		_, err := c.run(ctx, "read-tree", "HEAD")
 		return err
 	}
 	p, err := c.place(ctx)
 	if err != nil {
 		return err
 	}
-	return p.CopyIndex(to)
+	return p.CopyIndex(c.index)
 }

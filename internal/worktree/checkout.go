@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"muster"
@@ -25,6 +26,8 @@ type checkout struct {
 	// sub is the path of a submodule of the lane, which is then what the checkout is of: its objects are in a
 	// repository of its own. "" is the lane itself.
 	sub string
+
+	index string // a git index to stage to, in a directory of its own; "" is that of the checkout
 }
 
 // dir returns the top of the working tree.
@@ -50,6 +53,10 @@ func (c checkout) do(ctx context.Context, call git.Call) (string, error) {
 		return "", err
 	}
 	call.Dir = c.sub
+	if c.index != "" {
+		call.Env = append(slices.Clip(call.Env), "GIT_INDEX_FILE="+c.index)
+		call.Write = append(slices.Clip(call.Write), filepath.Dir(c.index))
+	}
 	return p.Do(ctx, call)
 }
 
@@ -140,7 +147,7 @@ func (c checkout) isChanged(ctx context.Context) (changed bool, err error) {
 	if head == "" {
 		return false, nil
 	}
-	found, err := staging{checkout: c}.look(ctx)
+	found, err := c.look(ctx)
 	if err != nil || len(found.unstaged)+len(found.unmerged)+len(found.inner) > 0 {
 		return err == nil, err
 	}

@@ -50,8 +50,7 @@ func (l *Lanes) Commit(ctx context.Context, name muster.Name, message string) (h
 
 // commit stages and commits everything, and returns the new HEAD.
 func (c checkout) commit(ctx context.Context, message string) (head string, err error) {
-	s := staging{checkout: c}
-	found, err := s.look(ctx)
+	found, err := c.look(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -66,7 +65,7 @@ func (c checkout) commit(ctx context.Context, message string) (head string, err 
 	}
 	// All is staged before it is decided whether there is anything to commit: the owner may have staged, committed or
 	// done neither.
-	tree, err := s.stage(ctx, found)
+	tree, err := c.stage(ctx, found)
 	if err != nil {
 		return "", err
 	}
@@ -126,9 +125,8 @@ func (c checkout) commitError(ctx context.Context, err error) error {
 	return muster.Errorf(code, "the lane %s cannot be committed: %w", c.lane.Name, err)
 }
 
-// refusePaths refuses what the lane's commits must not bring: files of the team's state, and links to repositories
-// inside the lane, which the owner's own git has committed. A submodule that .gitmodules names is intended. It is asked
-// after the commit, because the owner's own git may have committed such a path long before.
+// refusePaths refuses what the lane's commits must not bring: files of the team's state, and links to repositories that
+// .gitmodules does not name. It is asked after the commit, because the owner's own git may have committed them before.
 func (c checkout) refusePaths(ctx context.Context, head string) error {
 	// Also where the row has no base: without one a lane could bring what it likes.
 	base := cmp.Or(git.MadeAt(c.repo, branchRef(c.lane)), c.lane.Base)

@@ -17,83 +17,65 @@ import (
 	"muster/internal/text"
 )
 
-// staging adds everything in a checkout to its git index, or to another one that env names. Whatever would be left out
-// or would land in another form than the project wants is an error: nothing that the owner did is silently missing in
-// what lands.
-type staging struct {
-	checkout
-	env    []string // names the index; nil is the checkout's own
-	writes []string // the directory of that index
-}
-
 // stage stages everything, after look has found what there is, and returns the tree. Ignored files are left out: they
-// never land and are not archived.
-func (s staging) stage(ctx context.Context, found contents) (tree string, err error) {
-	isHidden, err := s.unhide(ctx, found.entries)
+// never land and are not archived. Whatever else would be left out, or would land in another form than the project
+// wants, is an error: nothing that the owner did is silently missing in what lands.
+func (c checkout) stage(ctx context.Context, found contents) (tree string, err error) {
+	isHidden, err := c.unhide(ctx, found.entries)
 	if err == nil && isHidden { // git has looked past some files
-		found, err = s.look(ctx)
+		found, err = c.look(ctx)
+	}
+	if err == nil && found.warned {
+		err = c.refuseUnreadable(ctx)
+	}
+	if err == nil && len(found.inner) > 0 {
+		err = c.innerError(found.inner)
+	}
+	if err == nil {
+		err = c.refuseLarge(found.unstaged)
 	}
 	if err != nil {
-		return "", err
-	}
-	if found.warned {
-		if err := s.refuseUnreadable(ctx); err != nil {
-			return "", err
-		}
-	}
-	if len(found.inner) > 0 {
-		return "", s.innerError(found.inner)
-	}
-	if err := s.refuseLarge(found.unstaged); err != nil {
 		return "", err
 	}
 	// Before anything is staged: what a missing filter would have encrypted must not enter the repository.
-	filtered, err := s.filtered(ctx, found.unstaged)
+	filtered, err := c.filtered(ctx, found.unstaged)
 	if err != nil {
 		return "", err
 	}
-	links, err := s.submodules(ctx, found.entries)
+	links, err := c.submodules(ctx, found.entries)
 	if err != nil {
 		return "", err
 	}
 	if n := len(found.unstaged); len(links) == 0 && len(filtered) == 0 && 0 < n && n <= maxNamed {
-		call := addNamed(found.unstaged)
-		call.Env, call.Write = append(call.Env, s.env...), s.writes
-		out, err := s.do(ctx, call)
-		if err == nil {
-			return strings.TrimSpace(out), nil
-		}
-		if ctx.Err() != nil {
-			return "", err
+		tree, err := c.do(ctx, addNamed(found.unstaged))
+		if err == nil || ctx.Err() != nil {
+			return strings.TrimSpace(tree), err
 		}
 		// One of them may be gone by now. All that there is has no such trouble.
 	}
+	var calls []git.Call
 	if len(found.unstaged)+len(links) > 0 {
-		args := []string{"add", "-A", "--sparse", "--", "."}
-		commits := ""
-		for _, l := range links {
-			args = append(args, ":(top,exclude,literal)"+l.file)
-			commits += gitlink + " " + l.commit + "\t" + l.file + "\x00"
+		add, commits := []string{"add", "-A", "--sparse", "--", "."}, ""
+		for file, commit := range links {
+			add = append(add, ":(top,exclude,literal)"+file)
+			commits += gitlink + " " + commit + "\t" + file + "\x00"
 		}
-		if _, err := s.git(ctx, "", args...); err != nil {
-			return "", err
-		}
+		calls = append(calls, git.Call{Args: add})
 		if commits != "" {
-			if _, err := s.git(ctx, commits, "update-index", "-z", "--index-info"); err != nil {
-				return "", err
-			}
+			calls = append(calls, git.Call{Args: []string{"update-index", "-z", "--index-info"}, Stdin: commits})
 		}
 	}
 	if len(filtered) > 0 { // they pass the filter once more: the owner's own git may have staged them without
-		again := s
-		again.env = append(slices.Clip(s.env), "GIT_LITERAL_PATHSPECS=1")
-		if _, err := again.git(ctx, strings.Join(filtered, "\x00"), "add", "--renormalize", "--sparse",
-			"--pathspec-from-file=-", "--pathspec-file-nul"); err != nil {
+		again := addNamed(filtered)
+		again.Script, again.Args[1] = "", "--renormalize"
+		calls = append(calls, again)
+	}
+	for _, call := range append(calls, git.Call{Args: []string{"write-tree"}}) {
+		if tree, err = c.git(ctx, call); err != nil {
 			return "", err
 		}
 	}
-	out, err := s.git(ctx, "", "write-tree")
-	return strings.TrimSpace(out), err
+	return strings.TrimSpace(tree), nil
 }
 
 // addNamed returns the call that stages these files and prints the tree. With none of them named git looks at each file
@@ -108,11 +90,11 @@ func addNamed(files []string) git.Call {
 // maxNamed is how many files git is named to stage: with very many it compares too many names.
 const maxNamed = 100
 
-// git runs git with the index that is staged to.
-func (s staging) git(ctx context.Context, stdin string, args ...string) (string, error) {
-	out, err := s.do(ctx, git.Call{Args: args, Stdin: stdin, Env: s.env, Write: s.writes})
+// git is do with the error of a git that would not stage.
+func (c checkout) git(ctx context.Context, call git.Call) (string, error) {
+	out, err := c.do(ctx, call)
 	if err != nil {
-		return "", s.commitError(ctx, err)
+		return "", c.commitError(ctx, err)
 	}
 	return out, nil
 }
@@ -142,19 +124,19 @@ const lookScript = `{ git "$@" && printf 'whole\0'; } | tr '\000\n' '\n\000' |
 
 // look asks git once for all that there is, because each git reads the whole index. What the index tells git to look
 // past is not among unstaged.
-func (s staging) look(ctx context.Context) (found contents, err error) {
-	c := git.Call{Script: lookScript, Env: s.env, Write: s.writes, Warned: &found.warned,
+func (c checkout) look(ctx context.Context) (found contents, err error) {
+	call := git.Call{Script: lookScript, Warned: &found.warned,
 		Args: []string{"ls-files", "-z", "-v", "--stage", "--others", "--modified", "--exclude-standard"}}
-	out, err := s.do(ctx, c)
+	out, err := c.do(ctx, call)
 	out, isWhole := strings.CutSuffix(out, "whole\x00")
 	if !isWhole && err == nil { // git alone says why
-		c.Script, c.Out, c.MaxOut = "", io.Discard, math.MaxInt64
-		if _, err = s.do(ctx, c); err == nil {
+		call.Script, call.Out, call.MaxOut = "", io.Discard, math.MaxInt64
+		if _, err = c.do(ctx, call); err == nil {
 			err = errors.New("git does not list the whole index")
 		}
 	}
 	if err != nil {
-		return found, s.commitError(ctx, err)
+		return found, c.commitError(ctx, err)
 	}
 	for line := range strings.SplitSeq(out, "\x00") {
 		if file, isOther := strings.CutPrefix(line, "? "); isOther {
@@ -224,20 +206,17 @@ func (c checkout) hidden(ctx context.Context, entries []indexEntry) (assumed, sk
 }
 
 // unhide clears the marks by which git would overlook changes. isHidden reports whether there were any.
-func (s staging) unhide(ctx context.Context, entries []indexEntry) (isHidden bool, err error) {
-	assumed, skipped, err := s.hidden(ctx, entries)
+func (c checkout) unhide(ctx context.Context, entries []indexEntry) (isHidden bool, err error) {
+	assumed, skipped, err := c.hidden(ctx, entries)
 	if err != nil {
-		return false, s.commitError(ctx, err)
+		return false, c.commitError(ctx, err)
 	}
-	for _, mark := range []struct {
-		option string
-		files  []string
-	}{{"--no-assume-unchanged", assumed}, {"--no-skip-worktree", skipped}} {
-		if len(mark.files) == 0 {
+	for option, files := range map[string][]string{"--no-assume-unchanged": assumed, "--no-skip-worktree": skipped} {
+		if len(files) == 0 {
 			continue
 		}
-		in := strings.Join(mark.files, "\x00") + "\x00"
-		if _, err := s.git(ctx, in, "update-index", "-z", mark.option, "--stdin"); err != nil {
+		if _, err := c.git(ctx, git.Call{Args: []string{"update-index", "-z", option, "--stdin"},
+			Stdin: strings.Join(files, "\x00") + "\x00"}); err != nil {
 			return true, err
 		}
 	}
@@ -245,10 +224,10 @@ func (s staging) unhide(ctx context.Context, entries []indexEntry) (isHidden boo
 }
 
 // refuseLarge refuses more than can be taken over, before git reads it: a file of holes may have any length.
-func (s staging) refuseLarge(files []string) error {
+func (c checkout) refuseLarge(files []string) error {
 	size, largest, most := int64(0), "", int64(0)
 	for _, file := range files {
-		info, err := os.Lstat(filepath.Join(s.dir(), filepath.FromSlash(file)))
+		info, err := os.Lstat(filepath.Join(c.dir(), filepath.FromSlash(file)))
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
@@ -260,7 +239,7 @@ func (s staging) refuseLarge(files []string) error {
 		return nil
 	}
 	return muster.Errorf(muster.Invalid, "the changed files of the lane %s have %d MB, the largest of them is %s: at "+
-		"most %d MB land at once", s.lane.Name, size>>20, largest, git.MaxUnpacked>>20).
+		"most %d MB land at once", c.lane.Name, size>>20, largest, git.MaxUnpacked>>20).
 		WithHint("what should not land belongs into .gitignore")
 }
 
@@ -278,12 +257,11 @@ printf '%s\n' "$said" | sed -n "/: No such file or directory$/d; s/^warning: cou
 
 // refuseUnreadable refuses directories that cannot be read and are not ignored: git warns of them, and leaves out what
 // they hold.
-func (s staging) refuseUnreadable(ctx context.Context) error {
-	out, err := s.do(ctx, git.Call{Script: unreadScript, Look: true, Write: s.writes,
-		Args: []string{"ls-files", "--others", "--exclude-standard"},
-		Env:  append(slices.Clip(s.env), fmt.Sprint("most=", maxRefused+1))})
+func (c checkout) refuseUnreadable(ctx context.Context) error {
+	out, err := c.git(ctx, git.Call{Script: unreadScript, Look: true, Env: []string{fmt.Sprint("most=", maxRefused+1)},
+		Args: []string{"ls-files", "--others", "--exclude-standard"}})
 	if err != nil {
-		return s.commitError(ctx, err)
+		return err
 	}
 	var dirs []string
 	for line := range strings.Lines(out) {
@@ -310,28 +288,28 @@ const filterScript = `{
 
 // filtered returns the files that pass a filter when they are staged: of those that are not staged, and of those that
 // the owner's own git has staged or committed. It refuses files whose filter cannot run: they would land in clear.
-func (s staging) filtered(ctx context.Context, unstaged []string) (passing []string, err error) {
+func (c checkout) filtered(ctx context.Context, unstaged []string) (passing []string, err error) {
 	base := ""
-	if s.sub == "" {
-		base = s.lane.Base
+	if c.sub == "" {
+		base = c.lane.Base
 	}
 	if base == "" && len(unstaged) == 0 {
 		return nil, nil
 	}
-	out, err := s.do(ctx, git.Call{Script: filterScript, Look: true, Args: []string{base},
-		Stdin: strings.Join(append(slices.Clone(unstaged), ""), "\x00"), Env: s.env, Write: s.writes})
+	out, err := c.git(ctx, git.Call{Script: filterScript, Look: true, Args: []string{base},
+		Stdin: strings.Join(append(slices.Clone(unstaged), ""), "\x00")})
 	if err != nil {
-		return nil, s.commitError(ctx, err)
+		return nil, err
 	}
 	refused, name := []string{}, ""
 	isFile := func(file string) bool { // only contents of files are filtered
-		info, err := os.Lstat(filepath.Join(s.dir(), filepath.FromSlash(file)))
+		info, err := os.Lstat(filepath.Join(c.dir(), filepath.FromSlash(file)))
 		return err == nil && info.Mode().IsRegular()
 	}
 	for f := range slices.Chunk(git.SplitNUL(out), 3) { // file, attribute, value
 		switch {
 		case len(f) < 3 || f[2] == "unspecified" || f[2] == "unset" || f[2] == "set" || !isFile(f[0]):
-		case s.repo.Filter(f[2]) == git.FilterRuns:
+		case c.repo.Filter(f[2]) == git.FilterRuns:
 			passing = append(passing, f[0])
 		case name == "" || name == f[2]:
 			refused, name = append(refused, f[0]), f[2]
@@ -343,7 +321,7 @@ func (s staging) filtered(ctx context.Context, unstaged []string) (passing []str
 	refused = sortedOnce(refused)
 	why, hint := "git's config does not name", "the user can set filter."+name+
 		" in git's global config, or .gitattributes can leave these files out"
-	if s.repo.Filter(name) == git.FilterUntrusted {
+	if c.repo.Filter(name) == git.FilterUntrusted {
 		why, hint = "only the repository's own config names", "the user can look at it and allow it: muster trust"
 	}
 	return nil, muster.Errorf(muster.Invalid, "%s cannot be committed: the attribute filter=%s wants a filter that "+

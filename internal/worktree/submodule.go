@@ -25,60 +25,59 @@ const submoduleRefs = "refs/muster/submodules/"
 // errUnclear is the reason why a submodule is left alone.
 var errUnclear = errors.New("it is not a repository of this lane")
 
-// link is a submodule that is checked out in a lane, with the commit that the lane's tree is to name.
-type link struct{ file, commit string }
-
 // submodules commits what is changed in the submodules that are checked out in the lane, or, when a copy of the index
 // is staged to, makes such a commit beside their HEAD. It keeps the objects of each commit that the lane's base does
-// not name in a repository that stays when the lane goes. What cannot be kept is refused.
-func (s staging) submodules(ctx context.Context, entries []indexEntry) (links []link, err error) {
+// not name in a repository that stays when the lane goes. What cannot be kept is refused. It returns the commits that
+// the lane's tree is to name, by path.
+func (c checkout) submodules(ctx context.Context, entries []indexEntry) (links map[string]string, err error) {
+	links = map[string]string{}
 	var names map[string]string // of what the target names
 	for _, e := range entries {
 		if e.mode != gitlink {
 			continue
 		}
-		path := filepath.Join(s.dir(), filepath.FromSlash(e.file))
+		path := filepath.Join(c.dir(), filepath.FromSlash(e.file))
 		if real, err := filepath.EvalSymlinks(path); err != nil || real != path {
 			continue // gone, or a link now: git stages that
 		}
 		if durable.IsMissing(filepath.Join(path, ".git")) {
-			if err := s.refuseStrayFiles(path, e.file); err != nil {
+			if err := c.refuseStrayFiles(path, e.file); err != nil {
 				return nil, err
 			}
 			continue
 		}
 		if names == nil {
-			if names, err = s.moduleNames(ctx); err != nil {
+			if names, err = c.moduleNames(ctx); err != nil {
 				return nil, err
 			}
 		}
 		if names[e.file] == "" {
-			return nil, s.innerError([]string{e.file})
+			return nil, c.innerError([]string{e.file})
 		}
-		commit, err := s.submodule(ctx, path, e)
+		commit, err := c.submodule(ctx, path, e)
 		if err != nil {
 			return nil, err
 		}
-		links = append(links, link{e.file, commit})
+		links[e.file] = commit
 	}
 	return links, nil
 }
 
 // refuseStrayFiles refuses files in the directory of a submodule that is not checked out: git looks past them.
-func (s staging) refuseStrayFiles(path, file string) error {
+func (c checkout) refuseStrayFiles(path, file string) error {
 	found, err := os.ReadDir(path)
 	if err != nil || len(found) == 0 { // a file in place of the directory is staged as one
 		return nil
 	}
 	return muster.Errorf(muster.Invalid, "the files in %s would not land: it is a submodule, which is not checked out "+
-		"in the lane %s", file, s.lane.Name).
+		"in the lane %s", file, c.lane.Name).
 		WithHint("move them away, git submodule update --init %s, and move them back", text.ShellQuote(file))
 }
 
 // submodule returns the commit that holds all of a submodule, after it was kept.
-func (s staging) submodule(ctx context.Context, path string, e indexEntry) (commit string, err error) {
-	sub := s.checkout
-	sub.sub = path
+func (c checkout) submodule(ctx context.Context, path string, e indexEntry) (commit string, err error) {
+	sub := c
+	sub.sub, sub.index = path, ""
 	head, err := sub.head(ctx)
 	if err == nil {
 		err = sub.checkSubmodule(ctx)
@@ -87,16 +86,16 @@ func (s staging) submodule(ctx context.Context, path string, e indexEntry) (comm
 		return "", muster.Errorf(muster.Invalid, "the submodule %s cannot be committed: %w", e.file, err).
 			WithHint("put it back: rm -rf %[1]s && git submodule update --init %[1]s", e.file)
 	}
-	if s.env != nil {
+	if c.index != "" {
 		commit, err = sub.snapshotOn(ctx, head, "")
 	} else {
-		commit, err = sub.commit(ctx, fmt.Sprintf("Work in the lane %s\n", s.lane.Name))
+		commit, err = sub.commit(ctx, fmt.Sprintf("Work in the lane %s\n", c.lane.Name))
 	}
 	if err != nil {
 		return "", muster.Errorf(muster.Invalid, "the submodule %s cannot be committed: %w", e.file, err).
 			WithHint("%s", muster.HintOf(err))
 	}
-	base, err := s.baseLink(ctx, e.file)
+	base, err := c.baseLink(ctx, e.file)
 	if err != nil {
 		return "", err
 	}
@@ -149,11 +148,11 @@ func (c checkout) checkSubmodule(ctx context.Context) error {
 }
 
 // baseLink returns the commit of the submodule that the lane's base names, "" when it names none.
-func (s staging) baseLink(ctx context.Context, file string) (string, error) {
-	if s.lane.Base == "" || s.sub != "" {
+func (c checkout) baseLink(ctx context.Context, file string) (string, error) {
+	if c.lane.Base == "" || c.sub != "" {
 		return "", nil
 	}
-	out, err := s.git(ctx, "", "ls-tree", "-z", "--format=%(objectname)", s.lane.Base, "--", file)
+	out, err := c.git(ctx, git.Call{Args: []string{"ls-tree", "-z", "--format=%(objectname)", c.lane.Base, "--", file}})
 	return strings.TrimRight(out, "\x00"), err
 }
 
