@@ -100,10 +100,9 @@ func (d *CheckDirs) create(what string) (dir string, remove func(), err error) {
 	return dir, remove, nil
 }
 
-// checkDirName returns the name of the check directory that a note can name. A note that somebody else has written, or
-// has copied, thus leads to no directory but its own. The name of a note is random, so no other user of a shared
-// temporary directory can make the directory first. The name is short, because programs make sockets below the
-// directory, and the path of a socket may have 107 bytes.
+// checkDirName returns the name of the only check directory that a note can name: one that somebody else has written,
+// or copied, leads to no other. The name of a note is random, so nobody else can make the directory first. Its own name
+// is short, because programs make sockets below it, and the path of a socket may have 107 bytes.
 func checkDirName(note string) string {
 	sum := sha256.Sum256([]byte(note))
 	return checkDirPrefix + hex.EncodeToString(sum[:9])
@@ -154,8 +153,8 @@ func (d *CheckDirs) RemoveAbandoned() (removed []string, err error) {
 	return removed, nil
 }
 
-// clear removes the directory that a note names, and then the note. It returns "" for the directory when the note names
-// none that it has made. The caller has the lease, so the directory is nobody's.
+// clear removes the directory that a note names, and then the note. The directory is "" when the note names another one
+// than its own. The caller has the lease, so the directory is nobody's.
 func (d *CheckDirs) clear(note string) (dir string, err error) {
 	data, _, err := d.leases.files.ReadFile(note)
 	dir = strings.TrimSuffix(string(data), "\n")

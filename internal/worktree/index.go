@@ -21,8 +21,7 @@ import (
 )
 
 // document is the content of .worktrees/index.json: {"worktrees":{"NAME":{...}}}. A row stays as it was read until it
-// is changed, so that what other programs write there survives. The zero value is an empty index, and that of a missing
-// file.
+// is changed, so that what other programs write there survives. The zero value is an empty index.
 type document struct {
 	top  map[string]json.RawMessage
 	rows map[string]json.RawMessage
@@ -31,8 +30,7 @@ type document struct {
 	damaged []byte // what was read then
 }
 
-// lane decodes the row of a lane. The error is NotFound when there is none, and Corrupt when another program wrote it
-// in a form that is not known here.
+// lane decodes the row of a lane. Errors: NotFound, and Corrupt for what another program wrote in another form.
 func (d *document) lane(name muster.Name) (lane muster.Lane, err error) {
 	raw, ok := d.rows[string(name)]
 	if !ok {
@@ -53,8 +51,7 @@ func (d *document) has(name muster.Name) bool {
 	return ok
 }
 
-// put writes a row in the place of the one that is there. The fields that other programs have added are in lane.Extra,
-// so they are written again.
+// put replaces a row. The fields that other programs have added are in lane.Extra, so they are written again.
 func (d *document) put(lane muster.Lane) error {
 	raw, err := muster.MarshalLine(lane)
 	if err != nil {
@@ -80,9 +77,9 @@ func (d *document) putMissing(lanes []muster.Lane) error {
 	return nil
 }
 
-// index is the durable table of lanes. It keeps nothing in memory: the file is small, other programs write it too, and
-// a decision on an old copy could give one lane to two members. Every change happens under its lock, from a fresh read;
-// the file is replaced as a whole, so a crash leaves the old one or the new one.
+// index is the durable table of lanes. It is read anew for each use, because other programs write it too, and a
+// decision on an old copy could give one lane to two members. Every change happens under its lock; the file is replaced
+// as a whole, so a crash leaves the old one or the new one.
 type index struct {
 	files   *durable.Files
 	dir     paths.Dir
@@ -99,9 +96,9 @@ type index struct {
 // lockPath is the lock that is held while the index is read, changed and written.
 func (x *index) lockPath() string { return filepath.Join(x.dir.Locks(), "lanes.lock") }
 
-// resolved returns a lane with an absolute path, because other programs may write a relative one, where the lane is
-// now, and with a base that is believed: the commit from which the runtime made the branch, as git's log of the branch
-// has it. The row's own base counts only where there is no such log. A base that is empty is not known, and stays so.
+// resolved returns a lane with an absolute path, because other programs may write a relative one, where it is now, and
+// with a base that is believed: the commit from which the runtime made the branch, by git's log of it. The row's own
+// base counts where there is no such log. An empty one is not known, and stays so.
 func (x *index) resolved(lane muster.Lane) muster.Lane {
 	if lane.Path != "" && !filepath.IsAbs(lane.Path) {
 		lane.Path = filepath.Join(string(x.dir), lane.Path)
@@ -130,8 +127,7 @@ func (x *index) lanes(doc *document) (all []muster.Lane) {
 	return all
 }
 
-// get returns a lane with which something may be done: its row passes checkRow. The error is NotFound when there is no
-// row of that name.
+// get returns a lane with which something may be done: its row passes checkRow. Errors: NotFound, Invalid.
 func (x *index) get(ctx context.Context, name muster.Name) (lane muster.Lane, err error) {
 	doc, err := x.read(ctx)
 	if err != nil {
@@ -180,8 +176,8 @@ func (x *index) load() (*document, error) {
 	return doc, nil
 }
 
-// edit lets f change the index while no other process does. f must not run git: the lock is held, and a git that waits
-// for a lock of its own would stop every other process of the team. An index that cannot be read is rebuilt first.
+// edit lets f change the index while no other process does. f must not run git: while that waits for a lock of its own,
+// every other process of the team would wait too. An index that cannot be read is rebuilt first.
 func (x *index) edit(ctx context.Context, f func(*document) error) error {
 	var found []muster.Lane
 	for hasSearched := false; ; hasSearched = true {
@@ -271,15 +267,13 @@ func (x *index) delete(ctx context.Context, name muster.Name) (existed bool, err
 	return existed, err
 }
 
-// addMissing adds the lanes that git has and the index lacks. Such a lane is left when somebody has deleted the index,
-// or has put back an old copy of it.
+// addMissing adds the lanes that git has and the index lacks, because somebody has deleted it or put back an old copy.
 func (x *index) addMissing(ctx context.Context) error {
 	doc, err := x.read(ctx)
 	if err != nil {
 		return err
 	}
-	// git runs before the lock is taken. putMissing looks again under the lock, so a lane that was made meanwhile keeps
-	// its own row, which knows its base.
+	// git runs before the lock is taken. A lane that was made meanwhile keeps its own row, which knows its base.
 	missing, err := x.missing(ctx, doc)
 	if err != nil || len(missing) == 0 {
 		return err
@@ -287,8 +281,7 @@ func (x *index) addMissing(ctx context.Context) error {
 	return x.edit(ctx, func(doc *document) error { return doc.putMissing(missing) })
 }
 
-// removeTemporaryFiles removes what killed writers of the index left. A living writer holds the lock, so under the
-// lock there is none.
+// removeTemporaryFiles removes what killed writers of the index left. A living one would hold the lock.
 func (x *index) removeTemporaryFiles(ctx context.Context) error {
 	unlock, err := x.files.Lock(ctx, x.lockPath())
 	if err != nil {

@@ -42,9 +42,8 @@ func (x *index) rebuild(ctx context.Context, doc *document, found []muster.Lane)
 	return x.write(doc)
 }
 
-// salvage reads the part of an index before its damage, token by token, so that every row before the damage is found.
-// The value that is cut off is left out. What is below "worktrees" goes to rows, and the rest to fields. It reports
-// whether the object was whole.
+// salvage reads the part of an index before its damage, without the value that is cut off. What is below "worktrees"
+// goes to rows, and the rest to fields. It reports whether the object was whole.
 func salvage(d *json.Decoder, fields, rows map[string]json.RawMessage) bool {
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return false
@@ -119,12 +118,8 @@ func (x *index) restore(ctx context.Context, lanes []muster.Lane) error {
 	return nil
 }
 
-// Other programs read the whole index, keep it in memory, and write the whole of it again much later. Rows that were
-// made meanwhile vanish then, and others become what they were. A process that works in a lane must not stop because
-// of that, so it compares each row that it reads with what it wrote last.
-
-// overwritten reports whether another program has written an old row over one of this process's, or has dropped a row.
-// err is that of reading the row.
+// overwritten reports whether another program has written an old row over one of this process's, or has dropped a row:
+// some keep the whole index in memory, and write it again much later. err is that of reading the row.
 //
 // No process of the team does either: it removes the directory of a lane before the row, sets no lane back to creating,
 // and takes a lane only from an occupant that is dead, as this process is not.

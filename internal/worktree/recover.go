@@ -93,9 +93,8 @@ func (l *Lanes) recoverLane(ctx context.Context, doc *document, lane muster.Lane
 // gitEndTime is how long the git of a killed process may need to end after it.
 const gitEndTime = 150 * time.Millisecond
 
-// endLeftGit waits until a git that a killed process left has ended, and breaks the lock that it left on the lane's
-// branch. It is called before anything of a dead process is undone or finished: two gits at once in one worktree could
-// leave a mixture that neither of them would.
+// endLeftGit waits until a git that a killed process left has ended, and breaks its lock on the lane's branch. What a
+// dead process began is undone or finished after that: two gits at once in one worktree could leave a mixture.
 func endLeftGit(ctx context.Context, repo *git.Repo, lane muster.Lane) error {
 	if err := wait(ctx, gitEndTime); err != nil {
 		return err

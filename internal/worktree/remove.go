@@ -17,10 +17,10 @@ import (
 	"muster/journal"
 )
 
-// Archive keeps all that the lane holds, untracked files included and ignored ones not, as a commit under
-// refs/muster/archive/NAME-N, then removes the lane. The ref is "" when there was nothing beyond the base. When
-// anything is unclear it returns an error and everything stays. Several processes may archive a lane at once: there is
-// one archive and one removal, and who comes after its end gets NotFound.
+// Archive keeps all that the lane holds, but for ignored files, as a commit under refs/muster/archive/NAME-N, then
+// removes the lane. The ref is "" when there was nothing beyond the base. When anything is unclear it returns an error
+// and everything stays. Several processes may archive a lane at once: there is one archive and one removal, and who
+// comes after its end gets NotFound.
 func (l *Lanes) Archive(ctx context.Context, name muster.Name) (ref string, err error) {
 	lane, err := l.Get(ctx, name)
 	if err != nil {
@@ -188,8 +188,7 @@ func (l *Lanes) finish(ctx context.Context, lane muster.Lane, ref string) (strin
 // drop removes the row of a lane of which nothing else is left, and what belongs to the row. Of two processes that do
 // it, the one that deletes the row writes the events.
 func (l *Lanes) drop(ctx context.Context, lane muster.Lane, ref string) error {
-	// The row goes last: as long as it is there, a crash is recovered by doing the removal once more, and every step of
-	// it may be repeated.
+	// The row goes last: as long as it is there, a crash is recovered by doing the removal once more.
 	late, cancel := clock.Detach(ctx)
 	defer cancel()
 	if l.options.Removed != nil {
@@ -204,8 +203,7 @@ func (l *Lanes) drop(ctx context.Context, lane muster.Lane, ref string) error {
 		return err
 	}
 	lane.Status = laneRemoved
-	// The events come after the row is gone. A crash in between loses them, which is better than to tell of a removal
-	// that has not happened.
+	// A crash before the events loses them, which is better than to tell of a removal that has not happened.
 	if ref != "" {
 		if err := l.events.record(ctx, lane, event{kind: journal.LaneArchived, ref: ref}); err != nil {
 			return err
@@ -248,8 +246,7 @@ func (l *Lanes) removeWorktree(ctx context.Context, lane muster.Lane) error {
 
 // removeBranch deletes the lane's branch, unless a worktree of the user's is on it. Commits on it that neither the
 // archive nor any other ref has are archived first: the branch moved in the last instant, the archive has the same
-// content in another commit, or the base that the row names is not what the lane was made from. It returns the archive,
-// a new one in these cases.
+// content in another commit, or the row names a wrong base. It returns the archive, a new one in these cases.
 func (l *Lanes) removeBranch(ctx context.Context, lane muster.Lane, ref string) (string, error) {
 	for {
 		tip, err := l.repo.Ref(ctx, branchRef(lane))
@@ -315,8 +312,8 @@ func (l *Lanes) preserve(ctx context.Context, lane muster.Lane) (ref string, err
 	return l.archive(ctx, lane, commit)
 }
 
-// archive makes the archive ref of a commit. The commit is durable before the ref names it: nothing but the archive ref
-// will have it when the lane is gone, so it must survive a power cut.
+// archive makes the archive ref of a commit, which is durable before the ref names it: nothing else has it when the
+// lane is gone, so it must survive a power cut.
 func (l *Lanes) archive(ctx context.Context, lane muster.Lane, commit string) (ref string, err error) {
 	base := lane.Base
 	if base == commit {
@@ -386,8 +383,8 @@ func (l *Lanes) archiveRest(ctx context.Context, lane muster.Lane, r removal) (r
 	}
 }
 
-// recoverRemoval finishes a removal that was cut off. A lane that cannot be removed, because the user has locked its
-// worktree for example, stays marked; that must not stop the recovery of the others.
+// recoverRemoval finishes a removal that was cut off. A lane that cannot be removed, as where the user has locked its
+// worktree, stays marked and does not stop the recovery of the others.
 func (l *Lanes) recoverRemoval(ctx context.Context, lane muster.Lane, announced removal) error {
 	if err := endLeftGit(ctx, l.repo, lane); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"muster/internal/durable"
 )
 
-// The fields of an index row that only this package writes. Other programs keep them as they are. They lie in
-// Lane.Extra, so that the contract of a lane says nothing about how lanes are made and removed.
+// The fields of an index row that only this package writes. They lie in Lane.Extra, so that the contract of a lane says
+// nothing about how lanes are made and removed.
 const (
 	fieldMaker     = "maker"     // the lease of the process that makes the lane, while its status is "creating"
 	fieldRemoving  = "removing"  // a removal: the lane is archived, and whoever finds the row finishes its removal
@@ -51,9 +51,9 @@ func field[T any](lane muster.Lane, name string) (v T, ok bool) {
 	return v, ok
 }
 
-// Occupant is who works in a lane: a member in the process that hosts it, whose commands may write there at any
-// moment. The row names it from its first step into the lane until it has left with nothing running, or was found
-// dead. The zero value is nobody.
+// Occupant is who works in a lane: a member in the process that hosts it, whose commands may write there. The row names
+// it from its first step into the lane until it has left with nothing running, or was found dead. The zero value is
+// nobody.
 type Occupant struct {
 	Member muster.Name   `json:"member"`
 	Host   muster.HostID `json:"host"`
