@@ -15,17 +15,14 @@ import (
 // muster alone, which commits, merges, resets or archives what is there. Nothing that a command exchanges meanwhile can
 // mislead it then. Looks need no hold: they are confined, and stage in a copy of the index.
 type holds struct {
-	changed  sync.Cond         // its lock guards the rest
-	held     map[string]bool   // the trees in which muster works
-	commands map[*command]bool // those that run
+	changed  sync.Cond           // its lock guards the rest
+	held     map[string]bool     // the trees in which muster works
+	commands map[string][]string // by tree, what people call the commands that run there
 }
 
 func newHolds() *holds {
-	return &holds{changed: sync.Cond{L: &sync.Mutex{}}, held: map[string]bool{}, commands: map[*command]bool{}}
+	return &holds{changed: sync.Cond{L: &sync.Mutex{}}, held: map[string]bool{}, commands: map[string][]string{}}
 }
-
-// command is a command that runs in a working tree. what is what people call it.
-type command struct{ tree, what string }
 
 // patience is how long muster waits for the commands in a lane before it refuses: those that were killed end soon.
 const patience = 2 * time.Second
@@ -51,17 +48,6 @@ func (h *holds) release(remove func()) func() {
 	})
 }
 
-// commandsIn returns the names of the commands that run in a tree, sorted.
-func (h *holds) commandsIn(tree string) (names []string) {
-	for c := range h.commands {
-		if c.tree == tree {
-			names = append(names, c.what)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
 // BeginCommand notes that a command runs in the working tree of a lane or a scratch checkout, until end is called. It
 // waits while muster works there. what is what people call the command.
 func (l *Lanes) BeginCommand(ctx context.Context, tree, what string) (end func(), err error) {
@@ -74,9 +60,11 @@ func (l *Lanes) BeginCommand(ctx context.Context, tree, what string) (end func()
 		}
 		h.wait(ctx)
 	}
-	c := &command{tree, what}
-	h.commands[c] = true
-	return h.release(func() { delete(h.commands, c) }), nil
+	h.commands[tree] = append(h.commands[tree], what)
+	return h.release(func() {
+		i := slices.Index(h.commands[tree], what)
+		h.commands[tree] = slices.Delete(h.commands[tree], i, i+1)
+	}), nil
 }
 
 // hold keeps commands out of a working tree until release is called. The error is Held, with their names, where some
@@ -88,7 +76,7 @@ func (l *Lanes) hold(ctx context.Context, tree string) (release func(), err erro
 	h.changed.L.Lock()
 	defer h.changed.L.Unlock()
 	for ctx.Err() == nil {
-		names := h.commandsIn(tree)
+		names := slices.Sorted(slices.Values(h.commands[tree]))
 		switch {
 		case h.held[tree]:
 			h.wait(ctx)
