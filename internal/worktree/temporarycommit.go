@@ -2,13 +2,13 @@ package worktree
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/git"
 )
 
@@ -24,8 +24,8 @@ const (
 var errNoContent = muster.Errorf(muster.Unavailable, "the lane holds a merge that is not finished, or too much")
 
 // TemporaryCommit returns a commit of what the lane holds now, committed or not, without the files that git ignores. It
-// is made among the objects into of repo (see git.WithObjects), and with a copy of the lane's git
-// index in the directory temp: the lane's owner, who may be at work, sees no change. The same content has the same id.
+// is made among the objects into of repo (see git.WithObjects), with a copy of the lane's git index in the directory
+// temp, which has nothing else: the lane's owner, who may be at work, sees no change. The same content has the same id.
 // base reports that the lane holds nothing beyond its base.
 //
 // Unlike Commit, it looks for nothing that must not land, and keeps nothing of submodules. Errors: Unavailable while a
@@ -42,15 +42,15 @@ func TemporaryCommit(
 		return "", false, err
 	}
 	head, changes, err := c.changes(ctx)
+	if err == nil && head == "" {
+		err = errNoContent
+	}
 	if err != nil {
 		return "", false, err
 	}
 	files, err := contentFiles(c.lane.Path, changes)
 	if err != nil {
 		return "", false, err
-	}
-	if head == "" {
-		return "", false, errNoContent
 	}
 	// A merge that is resolved and not committed has two parents. Without the second one, all that it brings in would
 	// count as the lane's own change.
@@ -61,7 +61,7 @@ func TemporaryCommit(
 	if len(files) == 0 && len(parents) == 1 {
 		return head, head == c.lane.Base, p.Take(ctx, "", into, parents, p.Have())
 	}
-	tree, err := writeContent(ctx, p, files, temp)
+	tree, err := c.writeContent(ctx, files, temp)
 	if err == nil {
 		err = p.Take(ctx, "", into, append(slices.Clone(parents), tree), p.Have())
 	}
@@ -105,16 +105,14 @@ func contentFiles(dir string, changes []change) (files []string, err error) {
 	return files, nil
 }
 
-// writeContent writes the tree of a place with these files as they are now. All other files are as its index has them.
-func writeContent(ctx context.Context, p *git.Place, files []string, temp string) (string, error) {
-	index := filepath.Join(temp, "index")
+// writeContent writes the tree of the lane with these files as they are now. All other files are as its index has them.
+func (c checkout) writeContent(ctx context.Context, files []string, temp string) (string, error) {
 	// A git that was killed may have left its lock beside the last copy.
-	for _, old := range []string{index, index + ".lock"} {
-		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return "", err
-		}
+	if err := durable.RemoveContents(temp, ""); err != nil {
+		return "", err
 	}
-	if err := p.CopyIndex(index); err != nil {
+	c.index = filepath.Join(temp, "index")
+	if err := c.copyIndex(ctx); err != nil {
 		return "", err
 	}
 	call := git.Call{Args: []string{"write-tree"}}
@@ -122,8 +120,7 @@ func writeContent(ctx context.Context, p *git.Place, files []string, temp string
 		// A filter that must not run, or cannot, makes git fail: nothing is ever written in another form.
 		call = addNamed(files)
 	}
-	call.Env = append(call.Env, "GIT_INDEX_FILE="+index)
-	call.Write, call.ReadsTree = []string{temp}, true
-	out, err := p.Do(ctx, call)
+	call.ReadsTree = true
+	out, err := c.do(ctx, call)
 	return strings.TrimSpace(out), err
 }
