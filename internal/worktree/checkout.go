@@ -124,8 +124,7 @@ func isSamePath(a, b string) bool {
 }
 
 // isChanged reports whether the lane holds anything beyond its base: uncommitted, untracked, or committed, at its HEAD
-// or on its branch. Work may be in each of them alone. When it cannot be told, isChanged returns an error, and nothing
-// may be removed.
+// or on its branch. When it cannot be told it returns an error, and nothing may be removed.
 func (c checkout) isChanged(ctx context.Context) (changed bool, err error) {
 	defer func() {
 		if err != nil {
@@ -257,8 +256,7 @@ func (c checkout) mergeHead(ctx context.Context) (string, error) {
 	return strings.TrimSpace(out), err
 }
 
-// unlockHint is what to type when somebody has locked the lane's worktree (git worktree lock). It is "" when nobody
-// has, or when git cannot tell.
+// unlockHint is what to type when somebody has locked the lane's worktree (git worktree lock), else "".
 func (c checkout) unlockHint(ctx context.Context) string {
 	w, _, err := c.repo.WorktreeAt(ctx, c.lane.Path)
 	if err != nil || !w.Locked {
@@ -267,8 +265,8 @@ func (c checkout) unlockHint(ctx context.Context) string {
 	return "git worktree unlock " + text.ShellQuote(c.lane.Path)
 }
 
-// reconnectHint is what to do when the lane's directory is no worktree of this repository any more, or when its branch
-// is gone. git can write the .git file of a worktree that it still has registered.
+// reconnectHint is what to do when the lane's directory is no worktree of this repository any more, or its branch is
+// gone. git can write the .git file of a worktree that it still has registered.
 func (c checkout) reconnectHint(ctx context.Context) string {
 	path := c.lane.Path
 	if git.Moved(c.repo.CommonDir(), path, branchRef(c.lane)) != "" {
@@ -281,28 +279,29 @@ func (c checkout) reconnectHint(ctx context.Context) string {
 	moveAway := fmt.Sprintf("git cannot mend it. Move it away: mv %s %s  (its files stay there, its "+
 		"commits on the branch %s), then: muster doctor --repair",
 		text.ShellQuote(path), text.ShellQuote(path+".lost"), c.lane.Branch)
-	if st, err := os.Lstat(path); err != nil || !st.IsDir() {
+	link := filepath.Join(path, ".git")
+	dir, dirErr := os.Lstat(path)
+	file, fileErr := os.Lstat(link)
+	switch {
+	case dirErr != nil || !dir.IsDir():
 		return moveAway
-	}
-	if admin := git.DirOf(path); !isKnown {
+	case !isKnown:
+		admin := git.DirOf(path)
 		if filepath.Dir(admin) == filepath.Join(c.repo.CommonDir(), "worktrees") && !durable.IsMissing(admin) {
 			return "git worktree repair " + text.ShellQuote(path) // its registration names another directory
 		}
 		return moveAway
-	}
-	link := filepath.Join(path, ".git")
-	if st, err := os.Lstat(link); err == nil && st.IsDir() {
+	case fileErr == nil && file.IsDir():
 		return fmt.Sprintf("mv %s %s  (a repository of its own), then: git worktree repair",
 			text.ShellQuote(link), text.ShellQuote(link+".other"))
+	case git.AdminDir(c.repo.CommonDir(), path) == "":
+		return "git worktree repair"
 	}
-	if git.AdminDir(c.repo.CommonDir(), path) != "" {
-		at, err := c.repo.Ref(ctx, branchRef(c.lane))
-		_, headErr := git.AskWorktree(ctx, c.repo, path, "symbolic-ref", "-q", "HEAD")
-		if headErr == nil && err == nil && at == "" && c.lane.Base != "" {
-			return fmt.Sprintf("git branch %s %s  (what it was made from; its files stay as they are)",
-				c.lane.Branch, c.lane.Base)
-		}
-		return moveAway // the two name each other, so it is the registration that is damaged
+	at, err := c.repo.Ref(ctx, branchRef(c.lane))
+	_, headErr := git.AskWorktree(ctx, c.repo, path, "symbolic-ref", "-q", "HEAD")
+	if headErr == nil && err == nil && at == "" && c.lane.Base != "" {
+		return fmt.Sprintf("git branch %s %s  (what it was made from; its files stay as they are)", c.lane.Branch,
+			c.lane.Base)
 	}
-	return "git worktree repair"
+	return moveAway // the two name each other, so it is the registration that is damaged
 }

@@ -118,9 +118,8 @@ func CheckBranchNames(ctx context.Context, repo *git.Repo) error {
 		WithHint("git branch -m wt ANOTHER-NAME")
 }
 
-// make makes the branch and the worktree. Both steps fail when there is one already: whatever a row with status
-// "creating" leads to was made here, so undo takes nothing of the user's. hasBranch tells whether there is anything
-// to undo.
+// make makes the branch and the worktree. Both steps fail when there is one already, so undo takes nothing of the
+// user's. hasBranch tells whether there is anything to undo.
 func (l *Lanes) make(ctx context.Context, lane muster.Lane) (hasBranch bool, err error) {
 	// The update fails when the branch exists: one that the user has made since refuseTaken is never taken over.
 	err = l.repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: branchRef(lane), New: lane.Base}})
@@ -246,7 +245,7 @@ func (l *Lanes) undo(ctx context.Context, lane muster.Lane) error {
 	}
 	cause := muster.Errorf(muster.Held,
 		"cannot verify that the half-made lane %s has nothing to lose, so it is kept: %w", lane.Name, err)
-	return l.events.recordFailure(ctx, l.index, lane, event{name: "worktree.create.failed", cause: cause})
+	return l.fail(ctx, lane, "worktree.create.failed", cause)
 }
 
 // isUsed reports whether somebody has worked in a lane whose row says that it is half made. Then the row is an old one

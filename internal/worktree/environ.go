@@ -107,8 +107,8 @@ func temporaryName(path string) string {
 // temporaryRootName is the name of the directory that has those of all lanes of the user.
 func temporaryRootName() string { return fmt.Sprintf("muster-%d", max(os.Getuid(), 0)) }
 
-// temporaryRoot returns the directory that has those of all lanes of the user. It makes it. The name can be guessed, so
-// what another user has made there is refused.
+// temporaryRoot makes the directory that has those of all lanes of the user. The name can be guessed, so what another
+// user has made there is refused.
 func (l *Lanes) temporaryRoot() (string, error) {
 	parent, err := l.CheckDirs.parent()
 	if err != nil {

@@ -53,8 +53,7 @@ type entryLane struct {
 	Status muster.LaneStatus `json:"status"`
 }
 
-// record writes an event, also when ctx has just ended: what has happened must be told. There are two logs, because
-// the lanes' own has the words of an older format that other programs read.
+// record writes an event, also when ctx has just ended: what has happened must be told.
 func (r recorder) record(ctx context.Context, lane muster.Lane, e event) error {
 	ctx, cancel := clock.Detach(ctx)
 	defer cancel()
@@ -104,13 +103,12 @@ const (
 	laneRemoved muster.LaneStatus = "removed"
 )
 
-// recordFailure marks a lane that cannot be finished as failed, and writes why. A lane that is gone by now is no error.
-func (r recorder) recordFailure(ctx context.Context, x *index, lane muster.Lane, e event) error {
-	// The row says so before the event does: who reads the event finds the lane as it says.
-	lane, err := x.setMade(ctx, lane.Name, muster.LaneFailed)
+// fail marks a lane that cannot be finished as failed, and then writes why, with name in the lanes' own log. A lane that
+// is gone by now is no error.
+func (l *Lanes) fail(ctx context.Context, lane muster.Lane, name string, cause error) error {
+	lane, err := l.index.setMade(ctx, lane.Name, muster.LaneFailed)
 	if err != nil {
 		return ignoreNotFound(err)
 	}
-	e.kind = journal.LaneFailed
-	return r.record(ctx, lane, e)
+	return l.events.record(ctx, lane, event{kind: journal.LaneFailed, name: name, cause: cause})
 }

@@ -18,8 +18,8 @@ import (
 // plainName matches the names of lanes, and also those that other programs choose and that are harmless.
 var plainName = lazyregexp.New(`^[\pL\pN_][\pL\pN_.-]*$`)
 
-// checkRow returns an Invalid error, which says what to do, unless the row names the directory and the branch that
-// the lane of its name has: NAME directly below a lanes directory, and wt/NAME. It looks at nothing else.
+// checkRow returns an Invalid error, which says what to do, unless the row names the directory and the branch that the
+// lane of its name has: NAME directly below a lanes directory, and wt/NAME.
 func (x *index) checkRow(lane muster.Lane) error {
 	name, at := string(lane.Name), ""
 	switch {

@@ -59,7 +59,8 @@ func (l *Lanes) Merge(ctx context.Context, name muster.Name, commit string) (con
 	if err != nil {
 		return nil, err
 	}
-	maps.Copy(states, c.leftStates()) // those of a merge that began before stay
+	before, _ := field[map[string]string](c.lane, fieldConflicts)
+	maps.Copy(states, before) // those of a merge that began before stay
 	_, err = l.index.update(ctx, name, func(row *muster.Lane) error {
 		setField(row, fieldConflicts, states)
 		return nil
@@ -94,9 +95,8 @@ func (c checkout) merge(ctx context.Context, commit string) error {
 		return muster.Errorf(muster.Invalid, "the lane %s has uncommitted changes: commit them before a merge",
 			c.lane.Name)
 	}
-	// The owner's own changes must not mix with the merge, which is why a dirty lane was refused. --no-commit leaves
-	// the result for Commit, also when nothing conflicts.
-	// The markers show what both sides had before, too: without it nobody can tell what either of them meant to change.
+	// --no-commit leaves the result for Commit, also when nothing conflicts. The markers show what both sides had
+	// before, too: without it nobody can tell what either of them meant to change.
 	_, mergeErr := c.do(ctx, git.Call{
 		Settings: []git.Setting{{Key: "merge.conflictStyle", Value: "zdiff3"}},
 		Args:     []string{"merge", "-q", "--no-ff", "--no-commit", "--no-stat", "--no-verify", commit}})
@@ -126,8 +126,7 @@ func (c checkout) unmerged(ctx context.Context) ([]string, error) {
 	return slices.Compact(files), nil
 }
 
-// unresolved returns the files that still have a conflict marker, and those that git holds as unmerged and that are as
-// the merge left them.
+// unresolved returns the files with a conflict marker, and the unmerged ones that are as the merge left them.
 func (c checkout) unresolved(ctx context.Context) ([]Conflict, error) {
 	unmerged, err := c.unmerged(ctx)
 	if err != nil {
@@ -138,7 +137,7 @@ func (c checkout) unresolved(ctx context.Context) ([]Conflict, error) {
 
 // openOf is unresolved for the files that git holds as unmerged.
 func (c checkout) openOf(ctx context.Context, unmerged []string) (open []Conflict, err error) {
-	left := c.leftStates()
+	left, _ := field[map[string]string](c.lane, fieldConflicts)
 	files := sortedOnce(slices.AppendSeq(slices.Clone(unmerged), maps.Keys(left)))
 	states, err := c.states(ctx, files)
 	if err != nil {
@@ -155,12 +154,6 @@ func (c checkout) openOf(ctx context.Context, unmerged []string) (open []Conflic
 		}
 	}
 	return open, nil
-}
-
-// leftStates returns, for each file that conflicted in the runtime's last merge, its state as the merge left it.
-func (c checkout) leftStates() map[string]string {
-	states, _ := field[map[string]string](c.lane, fieldConflicts)
-	return states
 }
 
 // maxConflicts is how many files of a merge are looked at.

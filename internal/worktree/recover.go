@@ -63,7 +63,7 @@ func (l *Lanes) recoverLane(ctx context.Context, doc *document, lane muster.Lane
 		if lane.Status == muster.LaneFailed {
 			return nil // it was told
 		}
-		return l.events.recordFailure(ctx, l.index, lane, event{cause: err})
+		return l.fail(ctx, lane, "", err)
 	}
 	if err := l.rejoin(ctx, doc, lane); err != nil {
 		return err

@@ -407,6 +407,5 @@ func (l *Lanes) recoverMissing(ctx context.Context, lane muster.Lane) error {
 		// Nothing else is removed: if the directory comes back meanwhile, what is in it was never archived.
 		return l.drop(ctx, lane, "")
 	}
-	return l.events.recordFailure(ctx, l.index, lane,
-		event{cause: muster.Errorf(muster.NotFound, "its directory %s is gone", lane.Path)})
+	return l.fail(ctx, lane, "", muster.Errorf(muster.NotFound, "its directory %s is gone", lane.Path))
 }

@@ -31,7 +31,7 @@ func (l *Lanes) Scratch(ctx context.Context, member muster.Name, commit string) 
 	}
 	// A link would lead git, which gives up what was changed there, to another checkout.
 	if info, err := os.Lstat(dir); err == nil && info.IsDir() {
-		moved, err := moveScratch(ctx, l, member, dir, commit)
+		moved, err := l.moveScratch(ctx, member, commit)
 		if err != nil || moved {
 			return dir, err
 		}
@@ -48,15 +48,13 @@ func (l *Lanes) Scratch(ctx context.Context, member muster.Name, commit string) 
 	return dir, err
 }
 
-// moveScratch moves the checkout to the commit. It returns false when dir is no checkout any more, when git cannot move
-// it, or when what the member has changed there cannot be archived.
-func moveScratch(
-	ctx context.Context, l *Lanes, member muster.Name, dir, commit string,
-) (moved bool, err error) {
-	if _, err := headOf(ctx, l.repo, dir); err != nil {
-		return false, context.Cause(ctx) // unless ctx has ended, dir is no checkout
-	}
+// moveScratch moves the checkout to the commit. It returns false when it is none any more, when git cannot move it, or
+// when what the member has changed there cannot be archived.
+func (l *Lanes) moveScratch(ctx context.Context, member muster.Name, commit string) (moved bool, err error) {
 	c := l.scratchOf(member)
+	if _, err := headOf(ctx, l.repo, c.lane.Path); err != nil {
+		return false, context.Cause(ctx) // unless ctx has ended, it is no checkout
+	}
 	at, err := c.head(ctx)
 	if err == nil && at == commit {
 		return true, nil

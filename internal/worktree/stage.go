@@ -78,9 +78,8 @@ func (c checkout) stage(ctx context.Context, found contents) (tree string, err e
 	return strings.TrimSpace(tree), nil
 }
 
-// addNamed returns the call that stages these files and prints the tree. With none of them named git looks at each file
-// of the project once more. --sparse: a lane is as sparse as the user's checkout, and what is made outside of that
-// lands too.
+// addNamed returns the call that stages these files, with which git does not look at the others once more, and prints
+// the tree. --sparse: a lane is as sparse as the user's checkout, and what is made outside of that lands too.
 func addNamed(files []string) git.Call {
 	return git.Call{Script: `git "$@" && exec git write-tree`, Stdin: strings.Join(files, "\x00"),
 		Args: []string{"add", "-A", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"},
@@ -178,8 +177,8 @@ func sortedOnce(files []string) []string {
 	return slices.Compact(files)
 }
 
-// hidden returns the files in which git would overlook changes: those that are assumed to be unchanged, and those that
-// are skipped. What a sparse checkout leaves out is skipped rightly.
+// hidden returns the files in which git would overlook changes: those assumed to be unchanged, and those skipped. What
+// a sparse checkout leaves out is skipped rightly.
 func (c checkout) hidden(ctx context.Context, entries []indexEntry) (assumed, skipped []string, err error) {
 	var absent []string
 	for _, e := range entries {

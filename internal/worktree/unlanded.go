@@ -43,7 +43,7 @@ func IsScratch(lane muster.Name) bool { return strings.HasPrefix(string(lane), s
 // that the target does not have at any of the tips, which are where it is and where landings left it. What git ignores
 // does not count.
 func (l *Lanes) ScratchChanges(ctx context.Context, member muster.Name, tips []string) ([]string, error) {
-	_, files, err := scratchWork(ctx, l, member, tips)
+	_, files, err := l.scratchWork(ctx, member, tips)
 	if errors.Is(err, errScratchTooLarge) {
 		err = nil // what it has is known
 	}
@@ -66,9 +66,7 @@ func (l *Lanes) scratchOf(member muster.Name) checkout {
 
 // scratchWork returns a commit of all that a scratch checkout holds, and the files of it that are not on the target.
 // There are no files when the member has changed nothing.
-func scratchWork(
-	ctx context.Context, l *Lanes, member muster.Name, tips []string,
-) (commit string, files []string, err error) {
+func (l *Lanes) scratchWork(ctx context.Context, member muster.Name, tips []string) (string, []string, error) {
 	c := l.scratchOf(member)
 	if info, err := os.Lstat(c.lane.Path); err != nil || !info.IsDir() {
 		return "", nil, nil // there is none, or what is there is not the member's
@@ -84,6 +82,7 @@ func scratchWork(
 	if err != nil {
 		return "", nil, err
 	}
+	var files []string
 	size := int64(0)
 	for _, change := range changes {
 		files = append(files, change.file)
@@ -101,7 +100,8 @@ func scratchWork(
 			}
 		}
 	}
-	if commit, err = c.snapshotOn(ctx, head, ""); err != nil {
+	commit, err := c.snapshotOn(ctx, head, "")
+	if err != nil {
 		return "", nil, err
 	}
 	files, err = unlandedFiles(ctx, l.repo, tips, commit)
@@ -132,7 +132,7 @@ func unlandedFiles(ctx context.Context, repo *git.Repo, tips []string, commit st
 
 // keepScratch archives what a scratch checkout holds and the target does not have at any of the tips.
 func (l *Lanes) keepScratch(ctx context.Context, member muster.Name, tips []string) Leftover {
-	commit, files, err := scratchWork(ctx, l, member, tips)
+	commit, files, err := l.scratchWork(ctx, member, tips)
 	left := Leftover{Member: member, Files: files, Err: err}
 	if err != nil || len(files) == 0 {
 		return left
