@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,10 +38,6 @@ func (l leases) try(name string) (release func(), err error) {
 	unlock, err := l.files.TryLock(l.path(name))
 	return func() { _ = unlock() }, err // a lock that cannot be given back ends with the process
 }
-
-// isHeld reports whether a living process has the lease. Unlike try it takes nothing, so a process that only looks
-// never keeps another one from working.
-func (l leases) isHeld(name string) (bool, error) { return l.files.Locked(l.path(name)) }
 
 // CheckDirs makes temporary directories outside the repository: those in which landing checks out the merged tree, and
 // those for the temporary files of tools. Each holder of a lease has one note, a file that names its directory. The
@@ -123,13 +118,9 @@ func (d *CheckDirs) parent() (string, error) {
 // RemoveAbandoned removes the directories that dead processes left, and returns them. One that cannot be removed is
 // left and stays noted.
 func (d *CheckDirs) RemoveAbandoned() (removed []string, err error) {
-	entries, err := os.ReadDir(d.leases.dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, muster.Errorf(muster.Unavailable, "the notes of check directories cannot be read: %w", err)
-	}
-	for _, e := range entries {
-		lease := e.Name()
-		if !strings.HasPrefix(lease, checkLease+"-") || filepath.Ext(lease) == ".lock" {
+	for _, note := range durable.Glob(d.leases.dir, checkLease+"-*") {
+		lease := filepath.Base(note)
+		if filepath.Ext(lease) == ".lock" {
 			continue
 		}
 		// A note is written while its lease is held, so a lease that is free is that of a dead process.
@@ -140,7 +131,7 @@ func (d *CheckDirs) RemoveAbandoned() (removed []string, err error) {
 		if err != nil {
 			return removed, err
 		}
-		dir, err := d.clear(filepath.Join(d.leases.dir, lease))
+		dir, err := d.clear(note)
 		release()
 		if err != nil {
 			continue

@@ -33,9 +33,8 @@ func (l *Lanes) Commit(ctx context.Context, name muster.Name, message string) (h
 	if err == nil {
 		head, err = c.commit(ctx, message)
 	}
-	// Nothing is written for the lanes without a merge, which are nearly all.
+	// What a merge left is of no interest any more. Nothing is written for lanes without one, which are nearly all.
 	if _, ok := c.lane.Extra[fieldConflicts]; ok && err == nil {
-		// The merge is committed: what it left is of no interest any more.
 		_, err = l.index.update(ctx, name, func(row *muster.Lane) error {
 			clearField(row, fieldConflicts)
 			return nil

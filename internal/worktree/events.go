@@ -103,7 +103,7 @@ const (
 	laneRemoved muster.LaneStatus = "removed"
 )
 
-// fail marks a lane that cannot be finished as failed, and then writes why, with name in the lanes' own log. A lane that
+// fail marks a lane that cannot be finished as failed, and then writes why; name is for the lanes' own log. A lane that
 // is gone by now is no error.
 func (l *Lanes) fail(ctx context.Context, lane muster.Lane, name string, cause error) error {
 	lane, err := l.index.setMade(ctx, lane.Name, muster.LaneFailed)

@@ -11,9 +11,9 @@ import (
 	"muster/internal/lazyregexp"
 )
 
-// A row of the index is a claim. Other programs write the index too, members can write it, and a clone may bring one.
-// Before anything is done with what a row names, checkRow compares the row with where its lane must be, and
-// checkout.verify compares the directory with what git has registered. What does not agree is reported and kept.
+// A row of the index is a claim: other programs and members can write it, and a clone may bring one. Before anything is
+// done with what it names, checkRow compares it with where its lane must be, and checkout.verify compares the directory
+// with what git has registered. What does not agree is reported and kept.
 
 // plainName matches the names of lanes, and also those that other programs choose and that are harmless.
 var plainName = lazyregexp.New(`^[\pL\pN_][\pL\pN_.-]*$`)
@@ -61,16 +61,14 @@ func (c checkout) checkOrigin(ctx context.Context) error {
 
 // hasOtherRef reports whether the commit can be reached from HEAD or from a ref other than the given one.
 func hasOtherRef(ctx context.Context, repo *git.Repo, commit, ref string) (bool, error) {
-	ask := func() (string, error) {
-		return repo.Run(ctx, repo.CommonDir(), "rev-list", "--max-count=1", "--single-worktree", commit, "--not",
+	for try := 1; ; try++ {
+		out, err := repo.Run(ctx, repo.CommonDir(), "rev-list", "--max-count=1", "--single-worktree", commit, "--not",
 			"--exclude="+ref, "--all")
-	}
-	out, err := ask()
-	if err != nil {
 		// git refuses the whole list when one of the refs goes while it reads them, and lanes go at any time.
-		out, err = ask()
+		if err == nil || try == 2 {
+			return out == "", err
+		}
 	}
-	return out == "", err
 }
 
 // covers reports whether the commit kept, "" for none, has all that snapshot has: each of its commits, and each of its

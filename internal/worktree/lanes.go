@@ -57,10 +57,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"muster"
-	"muster/internal/clock"
 	"muster/internal/corruption"
 	"muster/internal/durable"
 	"muster/internal/git"
@@ -246,12 +244,6 @@ func ignoreNotFound(err error) error {
 
 // branchRef returns the full name of the lane's branch. Short names are for people: to git they may mean a tag.
 func branchRef(lane muster.Lane) string { return "refs/heads/" + lane.Branch }
-
-// wait waits for d, or returns the cause of the end of ctx.
-func wait(ctx context.Context, d time.Duration) error {
-	_ = clock.Sleep(ctx, d)
-	return context.Cause(ctx)
-}
 
 // Enter returns the directory of a lane after checking that it is the one that is meant: its top level, its repository
 // and its branch are the expected ones. Whatever is unclear is an error.

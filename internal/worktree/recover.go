@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/clock"
 	"muster/internal/corruption"
 	"muster/internal/durable"
 	"muster/internal/git"
@@ -96,8 +97,8 @@ const gitEndTime = 150 * time.Millisecond
 // endLeftGit waits until a git that a killed process left has ended, and breaks its lock on the lane's branch. What a
 // dead process began is undone or finished after that: two gits at once in one worktree could leave a mixture.
 func endLeftGit(ctx context.Context, repo *git.Repo, lane muster.Lane) error {
-	if err := wait(ctx, gitEndTime); err != nil {
-		return err
+	if clock.Sleep(ctx, gitEndTime) != nil {
+		return context.Cause(ctx)
 	}
 	return repo.BreakLocks(ctx, branchRef(lane))
 }
@@ -185,11 +186,11 @@ func checkLane(ctx context.Context, l *Lanes, lane muster.Lane) (f Finding, err 
 	case git.Moved(l.repo.CommonDir(), lane.Path, branchRef(lane)) != "":
 		return Finding{Text: "git does not find it any more, because the repository was moved"}, nil
 	case lane.Status == muster.LaneCreating:
-		// A lease that is held means that the maker lives.
 		if maker, ok := field[string](lane, fieldMaker); ok {
-			held, err := l.CheckDirs.leases.isHeld(maker)
-			if err != nil || held {
-				return f, err // it is being made right now
+			// It only looks: who takes a lease keeps others from working.
+			leases := l.CheckDirs.leases
+			if isHeld, err := leases.files.Locked(leases.path(maker)); err != nil || isHeld {
+				return f, err // its maker lives
 			}
 		}
 		return Finding{Text: "the process that made it died before it was complete"}, nil

@@ -196,7 +196,15 @@ func (l *Lanes) drop(ctx context.Context, lane muster.Lane, ref string) error {
 			return err
 		}
 	}
-	l.removeOwn(late, lane) // before the row: nobody makes a lane of that name meanwhile
+	// What the lane has for itself goes before the row: nobody makes a lane of that name meanwhile. What stays does no
+	// harm to the next one.
+	if dir, err := l.temporaryDir(lane); err == nil {
+		_ = durable.RemoveAll(dir)
+	}
+	if l.options.Ports != nil {
+		_ = l.options.Ports.Release(late, lane.Path)
+	}
+	_ = git.RemovePlace(l.repo, lane.Path)
 	existed, err := l.index.delete(late, lane.Name)
 	failpoint.Hit("lane.dropped")
 	if err != nil || !existed {
@@ -210,18 +218,6 @@ func (l *Lanes) drop(ctx context.Context, lane muster.Lane, ref string) error {
 		}
 	}
 	return l.events.record(ctx, lane, event{kind: journal.LaneRemoved, name: "worktree.remove.after"})
-}
-
-// removeOwn removes what a lane has beside its worktree and its branch: ports, temporary files, and what its git has
-// written for itself alone. What fails here is made good when the next lane gets its ports.
-func (l *Lanes) removeOwn(ctx context.Context, lane muster.Lane) {
-	if dir, err := l.temporaryDir(lane); err == nil {
-		_ = durable.RemoveAll(dir)
-	}
-	if l.options.Ports != nil {
-		_ = l.options.Ports.Release(ctx, lane.Path)
-	}
-	_ = git.RemovePlace(l.repo, lane.Path) // the next lane of the name begins with what is left, which does no harm
 }
 
 // isRemoved reports that the lane has no row any more.
@@ -377,8 +373,8 @@ func (l *Lanes) archiveRest(ctx context.Context, lane muster.Lane, r removal) (r
 			return ref, muster.Errorf(muster.Invalid, "cannot verify what the lane %s still holds, so it is kept: %w",
 				lane.Name, err).WithHint("%s", muster.HintOf(err))
 		}
-		if err := wait(ctx, time.Duration(try)*10*time.Millisecond); err != nil {
-			return "", err
+		if clock.Sleep(ctx, time.Duration(try)*10*time.Millisecond) != nil {
+			return "", context.Cause(ctx)
 		}
 	}
 }
