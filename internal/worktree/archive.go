@@ -82,19 +82,18 @@ func (c checkout) snapshotOn(ctx context.Context, head, tip string) (commit stri
 		return "", err
 	}
 	// Commits of the owner may be at HEAD only, on the branch only, or in a merge under way: all are kept as parents.
-	parents := []string{}
-	for _, p := range []string{head, tip, merging} {
+	return c.commitOn(ctx, tree, archiveSubject(c.lane.Name)+"\n", head, tip, merging)
+}
+
+// commitOn makes a commit of a tree of the checkout, as the runtime's identity, with the commits as parents: each once,
+// without those that are "". The first is in the repository. It returns a single parent that has the same tree instead.
+func (c checkout) commitOn(ctx context.Context, tree, message string, commits ...string) (string, error) {
+	var parents []string
+	for _, p := range commits {
 		if p != "" && !slices.Contains(parents, p) {
 			parents = append(parents, p)
 		}
 	}
-	// Without a second parent and without changed files the owner's own commit says all.
-	return c.commitOn(ctx, parents, tree, archiveSubject(c.lane.Name)+"\n")
-}
-
-// commitOn makes a commit of a tree of the checkout, as the runtime's identity. The first parent is in the repository.
-// It returns a single parent that has the same tree instead.
-func (c checkout) commitOn(ctx context.Context, parents []string, tree, message string) (string, error) {
 	if len(parents) == 1 {
 		if was, err := c.treeOf(ctx, parents[0]); err != nil || was == tree {
 			return parents[0], err

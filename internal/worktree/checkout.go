@@ -202,8 +202,8 @@ func (c checkout) head(ctx context.Context) (string, error) {
 
 // own makes a commit of the lane's git the repository's, unless it is. Commands have made it on a branch of their own.
 func (c checkout) own(ctx context.Context, commit string) error {
-	if _, err := c.repo.Resolve(ctx, commit); err == nil || c.sub != "" || !errors.Is(err, muster.ErrNotFound) {
-		return ignoreNotFound(err)
+	if _, err := c.repo.Resolve(ctx, commit); !errors.Is(err, muster.ErrNotFound) {
+		return err
 	}
 	return c.take(ctx, commit)
 }

@@ -90,11 +90,7 @@ func (c checkout) commitTreeOf(ctx context.Context, tree, message string) (head 
 	if err != nil {
 		return "", err
 	}
-	parents := []string{before}
-	if merging != "" && merging != before {
-		parents = append(parents, merging)
-	}
-	if head, err = c.commitOn(ctx, parents, tree, message); err != nil || head == before {
+	if head, err = c.commitOn(ctx, tree, message, before, merging); err != nil || head == before {
 		return head, err
 	}
 	if c.sub != "" {
