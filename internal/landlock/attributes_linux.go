@@ -39,16 +39,19 @@ type attributeCall struct {
 }
 
 // attributeCalls are the calls that are asked about, by their numbers.
-var attributeCalls = map[uint32]attributeCall{
+var attributeCalls = with(olderCalls, map[uint32]attributeCall{
 	unix.SYS_FCHMOD:    {dir: 0, path: -1, flags: -1, change: chmod(1)},
 	unix.SYS_FCHMODAT:  {dir: 0, path: 1, flags: -1, change: chmod(2)},
 	unix.SYS_FCHMODAT2: {dir: 0, path: 1, flags: 3, change: chmod(2)},
 	unix.SYS_FCHOWN:    {dir: 0, path: -1, flags: -1, change: chown(1)},
 	unix.SYS_FCHOWNAT:  {dir: 0, path: 1, flags: 4, change: chown(2)},
 	unix.SYS_UTIMENSAT: {dir: 0, path: 1, flags: 3, mayLackPath: true, change: setTimes(2, 2, 1)},
-}
+})
 
-func init() { maps.Copy(attributeCalls, olderCalls) }
+func with(more, all map[uint32]attributeCall) map[uint32]attributeCall {
+	maps.Copy(all, more)
+	return all
+}
 
 // notification is what the kernel tells of a call: struct seccomp_notif of linux/seccomp.h.
 type notification struct {
