@@ -11,6 +11,7 @@ import (
 	"muster/internal/config"
 	"muster/internal/confined"
 	"muster/internal/git"
+	"muster/internal/launchers"
 	"muster/internal/paths"
 	"muster/internal/proc"
 	"muster/internal/sandbox"
@@ -24,7 +25,7 @@ import (
 func (s *site) setLaunchers(
 	ctx context.Context, launcher proc.Launcher, m *sandbox.Method,
 ) (members proc.Launcher, removeDirs func(), err error) {
-	logged := confined.Logged(s.config.Resources.limit(launcher), s.log, s.secrets)
+	logged := launchers.Logged(s.config.Resources.limit(launcher), s.log, s.secrets)
 	members, checks, err := s.confine(ctx, logged, m)
 	if err != nil {
 		return nil, func() {}, err
@@ -49,7 +50,7 @@ func (s *site) withTemporaryDir(ctx context.Context, l proc.Launcher) (_ proc.La
 	if !ok {
 		return l, func() {}
 	}
-	return confined.WithTemporaryDir(l, lanes, func(err error) {
+	return launchers.WithTemporaryDir(l, lanes, func(err error) {
 		logDropped(ctx, s.log, "making a temporary directory", err)
 	})
 }
@@ -60,7 +61,7 @@ func (s *site) hookAgents(ctx context.Context, l proc.Launcher) proc.Launcher {
 	if !ok {
 		return l
 	}
-	return confined.WithHooks(l, sync.OnceValue(func() *git.AgentHooks {
+	return launchers.WithHooks(l, sync.OnceValue(func() *git.AgentHooks {
 		dir := filepath.Join(".team", "githooks")
 		hooks, err := git.NewAgentHooks(r.Repo, dir, s.workspace.Paths().Scratch(), s.target())
 		logDropped(ctx, s.log, "writing the hooks of the agents' git", err)

@@ -6,10 +6,10 @@ import (
 	"os"
 	"time"
 
-	"muster/internal/confined"
 	"muster/internal/detect"
 	"muster/internal/durable"
 	"muster/internal/landing"
+	"muster/internal/launchers"
 	"muster/internal/paths"
 	"muster/internal/proc"
 	"muster/internal/setup"
@@ -67,7 +67,7 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 		return trial, err
 	}
 	defer func() { err = cmp.Or(err, launcher.Close()) }()
-	logged := confined.Logged(o.config.Resources.limit(launcher), o.log, o.secrets)
+	logged := launchers.Logged(o.config.Resources.limit(launcher), o.log, o.secrets)
 	checks, err := o.config.confineTrial(ctx, logged, repo, lanes, state)
 	if err != nil {
 		return trial, err

@@ -6,7 +6,6 @@
 //   - Checks (check.go) is a launcher for the check and the set-up. They write in the checkout of the check, and the
 //     set-up may download.
 //   - Own (own.go) starts programs of muster's own where those have written.
-//   - What else surrounds a program of a team is in launchers.go: the log, a temporary directory, the hooks of its git.
 //
 // All have what place.go says: the system, the toolchains and the repository to read, and caches of their own
 // (environ.go), because what a member could leave in a cache of the user's would be taken by what the user runs.

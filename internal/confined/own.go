@@ -51,7 +51,7 @@ func (o *Own) ForFilters(read, write []string) proc.Launcher { return o.with(o.f
 
 func (o *Own) with(rules sandbox.Rules, read, write []string) proc.Launcher {
 	rules = slices.Concat(rules, sandbox.Read.Rules(read...), sandbox.Write.Rules(write...))
-	return &launcher{o.launcher, func(ctx context.Context, s proc.Spec) (proc.Process, error) {
+	return proc.Through(o.launcher, func(ctx context.Context, s proc.Spec) (proc.Process, error) {
 		return o.place.start(ctx, o.launcher, s, rules, &Network{})
-	}}
+	})
 }

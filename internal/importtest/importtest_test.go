@@ -35,7 +35,7 @@ var layers = [][]string{
 		"internal/check"},
 	{"internal/requests", "internal/landing", "internal/outbox", "internal/memory", "internal/playbook",
 		"internal/delivery", "internal/collision"},
-	{"internal/workspace", "internal/confined"},
+	{"internal/workspace", "internal/confined", "internal/launchers"},
 	{"loop", "tool", "internal/commands", "internal/skills", "internal/roles"},
 	{"internal/prompt"},
 	{"internal/tool/code", "internal/tool/agent", "internal/mcp"},

@@ -21,16 +21,11 @@ type Limits struct {
 const leastFiles = 50
 
 // Limit returns a launcher whose programs have limits, unless their Spec says others.
-func Limit(l Launcher, x Limits) Launcher { return &limited{l, x} }
-
-type limited struct {
-	Launcher
-	limits Limits
-}
-
-func (l *limited) Start(ctx context.Context, s Spec) (Process, error) {
-	if s.Limits == (Limits{}) {
-		s.Limits = l.limits
-	}
-	return l.Launcher.Start(ctx, s)
+func Limit(l Launcher, x Limits) Launcher {
+	return Through(l, func(ctx context.Context, s Spec) (Process, error) {
+		if s.Limits == (Limits{}) {
+			s.Limits = x
+		}
+		return l.Start(ctx, s)
+	})
 }

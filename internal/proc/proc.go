@@ -74,6 +74,18 @@ type Launcher interface {
 	Close() error
 }
 
+// Through returns l with another way to start programs.
+func Through(l Launcher, start func(context.Context, Spec) (Process, error)) Launcher {
+	return &through{l, start}
+}
+
+type through struct {
+	Launcher
+	start func(context.Context, Spec) (Process, error)
+}
+
+func (t *through) Start(ctx context.Context, s Spec) (Process, error) { return t.start(ctx, s) }
+
 // Process is a program that was started, together with all that descends from it.
 type Process interface {
 	// Wait returns when the program has ended and its tree is dead: the exit status, 128+N after signal N. The error is

@@ -1,4 +1,7 @@
-package confined
+// Package launchers adds to a launcher of programs what surrounds each program of a team: the log and the secrets that are
+// hidden in its output, a directory for temporary files with the ports of a lane, and the hooks of the agents' git. What
+// confines programs is in package confined.
+package launchers
 
 import (
 	"cmp"
@@ -13,16 +16,6 @@ import (
 	"muster/internal/redact"
 	"muster/internal/worktree"
 )
-
-// launcher is a launcher that starts programs by a function.
-type launcher struct {
-	proc.Launcher
-	start func(ctx context.Context, s proc.Spec) (proc.Process, error)
-}
-
-func (l *launcher) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
-	return l.start(ctx, s)
-}
 
 // WithTemporaryDir returns a launcher for commands of members and for hooks. They have a lower priority than checks. In
 // a lane they have its ports and its directory for temporary files. Elsewhere they have one of this process, which goes
@@ -53,7 +46,7 @@ func WithTemporaryDir(l proc.Launcher, lanes *worktree.Lanes, warn func(error)) 
 		}
 		return p, err
 	}
-	return &launcher{l, start}, func() {
+	return proc.Through(l, start), func() {
 		once.Do(func() {}) // from now on none is made
 		if remove != nil {
 			remove()
@@ -61,31 +54,22 @@ func WithTemporaryDir(l proc.Launcher, lanes *worktree.Lanes, warn func(error)) 
 	}
 }
 
-// hookedLauncher starts the commands of agents: their git has hooks that refuse to move refs which are not theirs. The
-// hooks are written when the first command starts.
-type hookedLauncher struct {
-	proc.Launcher
-	hooks func() *git.AgentHooks // nil where they cannot be written
-}
-
-// WithHooks returns a launcher for the commands of agents.
+// WithHooks returns a launcher for the commands of agents: their git has hooks that refuse to move refs which are not
+// theirs. The hooks are written when the first command starts; hooks returns nil where they cannot be.
 func WithHooks(l proc.Launcher, hooks func() *git.AgentHooks) proc.Launcher {
-	return hookedLauncher{l, hooks}
-}
-
-// Start starts a program with the hooks.
-func (l hookedLauncher) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
-	if h := l.hooks(); h != nil && s.Env != nil {
-		s.Env = h.Env(s.Env, s.Dir)
-	}
-	return l.Launcher.Start(ctx, s)
+	return proc.Through(l, func(ctx context.Context, s proc.Spec) (proc.Process, error) {
+		if h := hooks(); h != nil && s.Env != nil {
+			s.Env = h.Env(s.Env, s.Dir)
+		}
+		return l.Start(ctx, s)
+	})
 }
 
 // Logged returns a launcher that logs each program that it starts and how it ended. Of its arguments it logs the
 // program only: the others are a model's words. It hides secrets in what the program prints, so that neither a result
 // nor a file has them.
 func Logged(l proc.Launcher, log *slog.Logger, secrets *redact.Secrets) proc.Launcher {
-	return &launcher{l, func(ctx context.Context, s proc.Spec) (proc.Process, error) {
+	return proc.Through(l, func(ctx context.Context, s proc.Spec) (proc.Process, error) {
 		began, argv0 := time.Now(), ""
 		if len(s.Argv) > 0 {
 			argv0 = filepath.Base(s.Argv[0])
@@ -110,5 +94,5 @@ func Logged(l proc.Launcher, log *slog.Logger, secrets *redact.Secrets) proc.Lau
 				"seconds", time.Since(began).Seconds(), "err", cause)
 			return exit, err
 		}), nil
-	}}
+	})
 }
