@@ -64,7 +64,6 @@ import (
 // Repo is a repository with a working tree and at least one commit. Its methods are safe for concurrent use.
 type Repo struct {
 	runner
-	root   string // the main worktree's top level
 	linked string // the linked worktree that it was opened from; "" for the main one
 	files  refFiles
 	places sync.Map // the settings of the places that this process has made, by their directories
@@ -183,75 +182,53 @@ func (r *runner) checkVersion(ctx context.Context, dir string) error {
 // findRepo asks git about the repository of dir, and sets common, root and linked.
 func findRepo(ctx context.Context, r *Repo, dir string) error {
 	out, err := r.Do(ctx, Call{Dir: dir, Upward: true, Args: []string{"rev-parse", "--path-format=absolute",
-		"--git-dir", "--git-common-dir", "--is-bare-repository", "--is-inside-work-tree", "--show-toplevel"}})
-	// Outside of every working tree git fails at the last question only.
-	isOutside := err != nil && strings.Count(out, "\n") == 4 && ExitCode(err) > 0
-	if err != nil && !isOutside {
-		if ctx.Err() != nil {
-			return err
-		}
-		if isExit(err) && topAbove(dir) == "" {
-			return muster.Errorf(muster.NotFound, "%s is not in a git repository", dir).
-				WithHint(`git init && git add -A && git commit -m "start"`)
-		}
+		"--git-dir", "--git-common-dir", "--is-bare-repository"}})
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return err
+	case isExit(err) && topAbove(dir) == "":
+		return muster.Errorf(muster.NotFound, "%s is not in a git repository", dir).
+			WithHint(`git init && git add -A && git commit -m "start"`)
+	default:
 		return muster.Errorf(muster.Unavailable, "git cannot read the repository of %s: %w", dir, err)
 	}
 	// One line for each question, in the order of the questions.
 	line := strings.Split(strings.TrimRight(out, "\n"), "\n")
-	if len(line) != 5 && !isOutside {
+	if len(line) != 3 {
 		return muster.Errorf(muster.Unavailable, "git answers %q about the repository of %s", out, dir)
 	}
+	gitDir, isBare := line[0], line[2]
 	r.common = line[1]
-	gitDir, isBare, isInside := line[0], line[2] == "true", line[3] == "true" && len(line) == 5
-	if isInside {
-		r.root = line[4]
+	if err := CheckPath(r.common); err != nil {
+		return err
 	}
-	if !isBare && (!isInside || gitDir != r.common) {
-		r.linked = r.root
-		if r.root, isBare, err = r.mainRoot(ctx, dir); err != nil {
-			return muster.Errorf(muster.Unavailable, "git cannot find the main worktree of %s: %w", dir, err)
+	if gitDir != r.common { // of a linked worktree, which is never bare itself
+		if top := topAbove(dir); leadsTo(top, gitDir) {
+			r.linked = top
+		}
+		isBare, err = r.Run(ctx, r.common, "config", "--type=bool", "--default=false", "core.bare")
+		if err != nil {
+			return muster.Errorf(muster.Unavailable, "git cannot read the config of %s: %w", r.common, err)
 		}
 	}
-	if !isBare {
-		if err := findTop(dir, r); err != nil {
-			return err
-		}
+	if strings.TrimSpace(isBare) == "true" {
+		return errBare(r)
 	}
-	if r.root == "" && filepath.Base(r.common) == ".git" && r.linked == "" {
+	if r.root, err = findTop(ctx, &r.runner, dir); err != nil {
+		return err
+	}
+	return CheckPath(r.root)
+}
+
+// errBare is the error for a bare repository. One that has the name of a git directory may have become so by a mistake.
+func errBare(r *Repo) error {
+	if filepath.Base(r.common) == ".git" && r.linked == "" {
 		return muster.Errorf(muster.Invalid, "the config of %s says that this repository is bare: it has no working "+
 			"tree, and a team needs one", r.common).
 			WithHint("if it has one: git --git-dir %s config core.bare false", text.ShellQuote(r.common))
 	}
-	if r.root == "" {
-		return muster.Errorf(muster.Invalid, "%s is a bare repository: it has no working tree, and a team needs one "+
-			"for its files and to show you its work in", r.common).
-			WithHint("git clone %s DIR, and start muster in DIR", text.ShellQuote(r.common))
-	}
-	r.root = filepath.FromSlash(r.root)
-	if err := cmp.Or(CheckPath(r.root), CheckPath(r.common)); err != nil {
-		return err
-	}
-	// The root is compared with paths that git prints, which have no symbolic links.
-	if resolved, err := filepath.EvalSymlinks(r.root); err == nil {
-		r.root = resolved
-	}
-	return nil
-}
-
-// mainRoot returns the main worktree of a repository, asked from a linked one or from inside the git directory. It is
-// "" when the repository is bare, and when git cannot tell.
-func (r *runner) mainRoot(ctx context.Context, dir string) (top string, isBare bool, err error) {
-	out, err := r.Do(ctx, Call{Dir: dir, Upward: true, Args: []string{"worktree", "list", "--porcelain", "-z"}})
-	if err != nil {
-		return "", false, err
-	}
-	all := parseWorktrees(out)
-	if len(all) == 0 || all[0].Bare {
-		return "", true, nil
-	}
-	top, err = r.Do(ctx, Call{Dir: all[0].Path, Args: []string{"rev-parse", "--show-toplevel"}})
-	if isExit(err) {
-		return "", false, nil
-	}
-	return strings.TrimRight(top, "\n"), false, err
+	return muster.Errorf(muster.Invalid, "%s is a bare repository: it has no working tree, and a team needs one "+
+		"for its files and to show you its work in", r.common).
+		WithHint("git clone %s DIR, and start muster in DIR", text.ShellQuote(r.common))
 }

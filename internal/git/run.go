@@ -86,8 +86,7 @@ func isExit(err error) bool {
 type runner struct {
 	env    []string
 	common string // the git directory that all worktrees share; "" while the repository is not known
-	// workTree is the top level of the main worktree when the config says that it is elsewhere, else "".
-	workTree string
+	root   string // the top level of the main worktree, which git is told: a config may say that it is elsewhere
 	userConfig
 	helper func(context.Context) (Helper, error) // starts git in places; nil: nothing confines it
 }
@@ -185,7 +184,7 @@ func (r *runner) within(dir string) []string {
 	switch {
 	case strings.ContainsRune(dir, filepath.ListSeparator): // which a list of directories cannot hold
 		env = []string{"GIT_DIR=" + cmp.Or(DirOf(dir), filepath.Join(dir, ".git")), "GIT_WORK_TREE=" + dir}
-	case dir == r.workTree:
+	case dir == r.root:
 		env = append(env, "GIT_WORK_TREE="+dir)
 	}
 	return env

@@ -1,7 +1,7 @@
 package git
 
 import (
-	"cmp"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -40,19 +40,10 @@ func checkGitDir(dir string) error {
 		return err
 	}
 	link := filepath.Join(top, ".git")
-	gitDirs := []string{link}
-	if st, err := os.Stat(link); err == nil && !st.IsDir() {
-		if !st.Mode().IsRegular() {
-			return errNoFile(link)
-		}
-		if gitDirs = []string{DirOf(top)}; gitDirs[0] == "" {
-			return nil
-		}
-		if common := commonOf(gitDirs[0]); common != "" {
-			gitDirs = append(gitDirs, common)
-		}
+	if st, err := os.Stat(link); err == nil && !st.IsDir() && !st.Mode().IsRegular() {
+		return errNoFile(link)
 	}
-	for _, dir := range gitDirs {
+	for _, dir := range gitDirsOf(top) {
 		if err := CheckPath(dir); err != nil {
 			return err
 		}
@@ -73,20 +64,40 @@ func errNoFile(path string) error {
 		WithHint("move it away")
 }
 
-// commonOf returns the git directory of the main worktree for that of a linked one, "" for any other.
-func commonOf(gitDir string) string {
-	line := readLine(filepath.Join(gitDir, "commondir"))
-	if line == "" || filepath.IsAbs(line) {
-		return line
+// gitDirsOf returns the git directory to which the .git of a directory leads, and behind it, for a linked worktree, that
+// of the main one. It returns none where .git cannot be read.
+func gitDirsOf(top string) []string {
+	link := filepath.Join(top, ".git")
+	if st, err := os.Stat(link); err == nil && st.IsDir() {
+		return []string{link}
 	}
-	return filepath.Join(gitDir, filepath.FromSlash(line))
+	dir := DirOf(top)
+	if dir == "" {
+		return nil
+	}
+	common := filepath.FromSlash(readLine(filepath.Join(dir, "commondir")))
+	if common == "" {
+		return []string{dir}
+	}
+	if !filepath.IsAbs(common) {
+		common = filepath.Join(dir, common)
+	}
+	return []string{dir, common}
+}
+
+// above returns a directory and those above it, up to the root of the file system.
+func above(dir string) (all []string) {
+	for last := ""; dir != last; last, dir = dir, filepath.Dir(dir) {
+		all = append(all, dir)
+	}
+	return all
 }
 
 // topAbove returns the directory at or above dir that has a .git, "" when there is none.
 func topAbove(dir string) string {
-	for last := ""; dir != last; last, dir = dir, filepath.Dir(dir) {
-		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
-			return dir
+	for _, top := range above(dir) {
+		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
+			return top
 		}
 	}
 	return ""
@@ -95,14 +106,11 @@ func topAbove(dir string) string {
 // placeAbove returns the outermost lane or scratch checkout that dir lies in, and the top level of its repository; ""
 // where it lies in none. Git is not asked in there: it would obey what a member has written.
 func placeAbove(dir string) (top, tree string) {
-	var above []string // the outermost first
-	for last := ""; dir != last; last, dir = dir, filepath.Dir(dir) {
-		above = append(above, dir)
-	}
-	slices.Reverse(above)
-	for i, tree := range above {
-		for _, top := range above[:i] {
-			if common := commonAt(top); common != "" && hasPlace(common, tree) {
+	all := above(dir)
+	slices.Reverse(all) // the outermost first
+	for i, tree := range all {
+		for _, top := range all[:i] {
+			if common := commonWithPlaces(top); common != "" && hasPlace(common, tree) {
 				return top, tree
 			}
 		}
@@ -110,61 +118,48 @@ func placeAbove(dir string) (top, tree string) {
 	return "", ""
 }
 
-// commonAt returns the git directory that the worktrees of the repository at top share, where muster has made places
-// there; "" where it has not.
-func commonAt(top string) string {
-	common := filepath.Join(top, ".git")
-	switch st, err := os.Lstat(common); {
-	case err != nil:
-		return ""
-	case !st.IsDir():
-		common = DirOf(top)
-		common = cmp.Or(commonOf(common), common)
-	}
-	if common == "" || durable.IsMissing(filepath.Join(common, filepath.FromSlash(placesDir))) {
+// commonWithPlaces returns the git directory that the worktrees of the repository at top share, where muster has made
+// places there; "" where it has not.
+func commonWithPlaces(top string) string {
+	dirs := gitDirsOf(top)
+	if len(dirs) == 0 || durable.IsMissing(filepath.Join(dirs[len(dirs)-1], filepath.FromSlash(placesDir))) {
 		return ""
 	}
-	return common
+	return dirs[len(dirs)-1]
 }
 
-// findTop sets the top level of the main worktree: the directory whose .git is or leads to the common git directory.
-// dir is where the search for the repository began. The root of r is what git says, after the config; "" if it cannot
-// tell.
-func findTop(dir string, r *Repo) error {
-	said := r.root
-	if said != "" && leadsTo(said, r.common) {
-		return nil
-	}
-	// Beside the git directory; else in or above dir, which may lie in a lane whose own .git leads elsewhere.
-	candidates := []string{filepath.Dir(r.common)}
-	for last := ""; dir != last; last, dir = dir, filepath.Dir(dir) {
-		candidates = append(candidates, dir)
-	}
-	for _, top := range candidates {
+// findTop returns the top level of the main worktree: the directory whose .git is or leads to the common git directory.
+// It lies beside that, or in or above dir, where the search for the repository began. From a linked worktree of a
+// submodule only the config leads there.
+func findTop(ctx context.Context, r *runner, dir string) (string, error) {
+	for _, top := range append([]string{filepath.Dir(r.common)}, above(dir)...) {
 		if leadsTo(top, r.common) {
-			r.root, r.workTree = top, top
-			return nil
+			return top, nil
 		}
 	}
-	if said == "" || said == r.common { // the latter is what git says of a separate git directory
-		return muster.Errorf(muster.Unavailable, "git cannot find the main worktree of %s", r.common).
+	said, err := r.Run(ctx, r.common, "rev-parse", "--show-toplevel")
+	said = strings.TrimRight(said, "\n")
+	switch {
+	case err == nil && leadsTo(said, r.common):
+		return filepath.FromSlash(said), nil
+	case isExit(err) || said == r.common: // the latter is what git says where no config names another directory
+		return "", muster.Errorf(muster.Unavailable, "git cannot find the main worktree of %s", r.common).
 			WithHint("start muster in the directory that has the repository's own files")
+	case err != nil:
+		return "", err
 	}
-	return muster.Errorf(muster.Invalid, "the config of %s says that the files of this repository are in %s, "+
+	return "", muster.Errorf(muster.Invalid, "the config of %s says that the files of this repository are in %s, "+
 		"which has no .git that leads back", r.common, said).
 		WithHint("git --git-dir %s config --unset core.worktree", text.ShellQuote(r.common))
 }
 
 // leadsTo reports whether the .git of a directory is the git directory, or a file that names it.
-func leadsTo(top, common string) bool {
-	named := filepath.Join(top, ".git")
-	st, err := os.Stat(named)
-	if err == nil && !st.IsDir() {
-		if named = DirOf(top); named == "" {
-			return false
-		}
-		st, err = os.Stat(named)
+func leadsTo(top, gitDir string) bool {
+	dirs := gitDirsOf(top)
+	if len(dirs) == 0 {
+		return false
 	}
-	of, commonErr := os.Stat(common)
-	return errors.Join(err, commonErr) == nil && os.SameFile(st, of)
+	named, err := os.Stat(dirs[0])
+	is, otherErr := os.Stat(gitDir)
+	return errors.Join(err, otherErr) == nil && os.SameFile(named, is)
 }

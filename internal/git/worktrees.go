@@ -18,7 +18,6 @@ import (
 type Worktree struct {
 	Path     string
 	Branch   string // refs/heads/...; "" when its HEAD is detached
-	Bare     bool
 	Locked   bool
 	Prunable bool // its directory is gone
 }
@@ -102,7 +101,7 @@ func parseWorktrees(out string) []Worktree {
 		has := func(key string) bool { _, ok := fields[key]; return ok }
 		if has("worktree") {
 			all = append(all, Worktree{Path: filepath.FromSlash(fields["worktree"]), Branch: fields["branch"],
-				Bare: has("bare"), Locked: has("locked"), Prunable: has("prunable")})
+				Locked: has("locked"), Prunable: has("prunable")})
 		}
 	}
 	return all
