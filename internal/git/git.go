@@ -66,7 +66,6 @@ type Repo struct {
 	runner
 	linked string // the linked worktree that it was opened from; "" for the main one
 	files  refFiles
-	places sync.Map // the settings of the places that this process has made, by their directories
 
 	excludes
 }

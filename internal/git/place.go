@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -89,7 +88,6 @@ func placeDir(common, tree string) string {
 
 // RemovePlace removes the place of the worktree at tree. What was not taken over is gone with it.
 func RemovePlace(r *Repo, tree string) error {
-	r.places.Delete(placeDir(r.common, tree))
 	return durable.RemoveAll(placeDir(r.common, tree))
 }
 
@@ -105,10 +103,9 @@ func (p *Place) Modules() []string {
 
 // make makes what is missing of the place, and puts right what commands have put in the way of it.
 func (p *Place) make(admin string) error {
-	config := []byte(p.repo.forPlaces.text + p.repo.DriverConfig() + p.configOfFiles())
-	if was, ok := p.repo.places.Load(p.Dir); ok && bytes.Equal(was.([]byte), config) && p.isWhole() {
-		return nil
-	}
+	config := []byte(p.repo.forPlaces.text + p.repo.DriverConfig() + configText([]scoped{
+		{key: excludesFile, value: filepath.Join(p.Dir, "ignore")},
+		{key: attributesFile, value: filepath.Join(p.Dir, "attributes")}}))
 	if err := durable.MakeDirBelow(p.repo.common, p.Dir); err != nil {
 		return err
 	}
@@ -119,11 +116,7 @@ func (p *Place) make(admin string) error {
 	defer root.Close()
 	isNew := durable.IsMissing(filepath.Join(p.GitDir(), "HEAD"))
 	for _, dir := range made {
-		dir = path.Join(gitName, dir)
-		if err := clearWay(root, dir); err != nil {
-			return err
-		}
-		if err := root.MkdirAll(dir, 0o700); err != nil {
+		if err := makeDir(root, path.Join(gitName, dir)); err != nil {
 			return err
 		}
 	}
@@ -137,7 +130,7 @@ func (p *Place) make(admin string) error {
 		return err
 	}
 	files := map[string][]byte{
-		"git/objects/info/alternates": p.alternates(),
+		"git/objects/info/alternates": []byte(filepath.Join(p.repo.common, "objects") + "\n"),
 		"HEAD":                        []byte("ref: refs/heads/none\n"), // without one it is no git directory
 		"ignore":                      p.repo.forPlaces.ignore, "attributes": p.repo.forPlaces.attributes,
 		"info/exclude": p.repo.excluded(),
@@ -148,57 +141,20 @@ func (p *Place) make(admin string) error {
 			return err
 		}
 	}
-	links := map[string]string{}
 	for _, name := range written {
-		links[name] = filepath.Join(gitName, name)
+		err = cmp.Or(err, linkTo(filepath.Join(p.Dir, name), filepath.Join(p.GitDir(), name)))
 	}
 	for _, name := range []string{"info/attributes", "shallow"} {
-		to, err := filepath.Rel(filepath.Dir(filepath.Join(p.Dir, name)), filepath.Join(p.repo.common, name))
-		if err != nil { // it may move
-			return err
-		}
-		links[name] = to
+		err = cmp.Or(err, linkTo(filepath.Join(p.Dir, name), filepath.Join(p.repo.common, name)))
 	}
-	for name, to := range links {
-		if err := os.Symlink(to, filepath.Join(p.Dir, name)); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-	}
-	if err := LinkKeys(p.repo.common, p.GitDir()); err != nil && !isSpoiled(err) {
+	if err := cmp.Or(err, LinkKeys(p.repo.common, p.GitDir())); err != nil || !isNew {
 		return err
 	}
-	if isNew {
-		if err := cmp.Or(LinkOthers(p.repo.common, p.Dir), LinkOthers(p.repo.common, p.GitDir())); err != nil {
-			return err
-		}
-		if err := p.Refresh(); err != nil {
-			return err
-		}
-		if err := p.adopt(root, admin); err != nil { // with HEAD, by which the place is not new any more
-			return err
-		}
+	if err := cmp.Or(LinkOthers(p.repo.common, p.Dir), LinkOthers(p.repo.common, p.GitDir()), p.Refresh()); err != nil {
+		return err
 	}
-	p.repo.places.Store(p.Dir, config)
-	return nil
+	return p.adopt(root, admin) // with HEAD, by which the place is not new any more
 }
-
-// isWhole reports whether commands have left what make makes in the git directory as it was.
-func (p *Place) isWhole() bool {
-	for _, dir := range append([]string{"objects", "refs"}, made...) {
-		st, err := os.Lstat(filepath.Join(p.GitDir(), dir))
-		if err != nil || !st.IsDir() || st.Mode().Perm()&0o700 != 0o700 {
-			return false
-		}
-	}
-	borrowed, err := p.read("git/objects/info/alternates", MaxFile)
-	excluded, _ := p.read("info/exclude", MaxFile) // a process that was started later has another one
-	return err == nil && bytes.Equal(borrowed, p.alternates()) && bytes.Equal(excluded, p.repo.excluded()) &&
-		durable.IsMissing(filepath.Join(p.GitDir(), "commondir")) &&
-		!durable.IsMissing(filepath.Join(p.GitDir(), "HEAD"))
-}
-
-// alternates says that the repository's objects are read besides.
-func (p *Place) alternates() []byte { return []byte(filepath.Join(p.repo.common, "objects") + "\n") }
 
 // own are the names in a git directory that the repository and a place each have for themselves.
 var own = []string{"HEAD", "FETCH_HEAD", "ORIG_HEAD", "COMMIT_EDITMSG", "config", "config.worktree", "hooks", "index",
@@ -216,21 +172,23 @@ func LinkOthers(common, dir string) error {
 		if slices.Contains(own, name) || strings.HasSuffix(name, ".lock") || strings.HasPrefix(name, "MERGE_") {
 			continue
 		}
-		to, err := filepath.Rel(dir, filepath.Join(common, name))
-		if err == nil {
-			err = os.Symlink(to, filepath.Join(dir, name))
-		}
-		if err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := linkTo(filepath.Join(dir, name), filepath.Join(common, name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// configOfFiles returns the settings that name the files of the place.
-func (p *Place) configOfFiles() string {
-	return configText([]scoped{{key: excludesFile, value: filepath.Join(p.Dir, "ignore")},
-		{key: attributesFile, value: filepath.Join(p.Dir, "attributes")}})
+// linkTo makes a symbolic link to a path, unless something has its name. It is relative: the repository may move.
+func linkTo(link, path string) error {
+	to, err := filepath.Rel(filepath.Dir(link), path)
+	if err == nil {
+		err = os.Symlink(to, link)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
 }
 
 // adopt gives a new place what git keeps of the registered worktree. No command has run there yet.
@@ -278,13 +236,12 @@ func hasPlace(common, tree string) bool {
 func (p *Place) Head() (head string, ok bool) { return placeHead(p.Dir) }
 
 func placeHead(dir string) (head string, ok bool) {
-	data, err := durable.ReadBelow(dir, filepath.Join(dir, gitName, "HEAD"), maxRef)
-	head = strings.TrimSpace(string(data))
-	if err == nil && head != "" && IsID(head) {
-		return head, true
+	data, _ := durable.ReadBelow(dir, filepath.Join(dir, gitName, "HEAD"), maxRef) // what cannot be read is no HEAD
+	head, isBranch := strings.CutPrefix(strings.TrimSpace(string(data)), "ref: ")
+	if isBranch {
+		return head, strings.HasPrefix(head, "refs/") && !strings.ContainsAny(head, "\n\x00")
 	}
-	head, isBranch := strings.CutPrefix(head, "ref: ")
-	return head, err == nil && isBranch && strings.HasPrefix(head, "refs/") && !strings.ContainsAny(head, "\n\x00")
+	return head, head != "" && IsID(head)
 }
 
 // PlaceHead returns what HEAD points to in a worktree with a place, as commands have made it: refs/heads/..., or "HEAD"
@@ -352,44 +309,37 @@ func (p *Place) Finish() error {
 // CopyIndex copies the index of the place to a file, with its time: git compares the content of a file that was written
 // in the second of its index. An index that is missing is an empty one to git.
 func (p *Place) CopyIndex(to string) error {
-	from, err := durable.OpenBelow(p.Dir, filepath.Join(p.GitDir(), "index"), os.O_RDONLY, 0)
+	// The time comes first: an index that is written meanwhile is younger, which is no harm.
+	info, err := os.Lstat(filepath.Join(p.GitDir(), "index"))
 	if err != nil {
 		return ignoreMissing(err)
 	}
-	defer from.Close()
-	info, err := from.Stat() // before it is read: one that is written meanwhile is younger, which is no harm
+	data, err := p.read(path.Join(gitName, "index"), MaxFile)
 	if err != nil {
-		return err
+		return ignoreMissing(err)
 	}
-	if info.Size() > MaxFile {
-		return durable.ErrTooLarge
-	}
-	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(file, io.LimitReader(from, MaxFile))
-	return errors.Join(err, file.Close(), os.Chtimes(to, info.ModTime(), info.ModTime()))
+	return errors.Join(os.WriteFile(to, data, 0o600), os.Chtimes(to, info.ModTime(), info.ModTime()))
 }
 
-// clearWay removes what a program has put in the place of a directory or of one above it, a link or a file, and opens
-// directories that it has closed.
-func clearWay(root *os.Root, dir string) error {
+// makeDir makes a directory of the place and the missing ones above it. What a program has put in the place of one, a
+// link or a file, goes, and directories that it has closed are opened.
+func makeDir(root *os.Root, dir string) error {
 	at := ""
 	for part := range strings.SplitSeq(dir, "/") {
 		at = path.Join(at, part)
-		switch st, err := root.Lstat(at); {
+		st, err := root.Lstat(at)
+		switch {
 		case err != nil: // there is none, nor one below
-			return nil
 		case !st.IsDir():
-			return root.Remove(at)
+			err = root.Remove(at)
 		case st.Mode().Perm()&0o700 != 0o700:
-			if err := root.Chmod(at, 0o700); err != nil {
-				return err
-			}
+			err = root.Chmod(at, 0o700)
+		}
+		if err := ignoreMissing(err); err != nil {
+			return err
 		}
 	}
-	return nil
+	return root.MkdirAll(dir, 0o700)
 }
 
 // read returns the content of a file of the place.
@@ -402,16 +352,11 @@ func (p *Place) write(root *os.Root, name string, data []byte) error {
 	if is, err := p.read(name, MaxFile); err == nil && bytes.Equal(is, data) {
 		return nil
 	}
-	if err := clearWay(root, path.Dir(name)); err != nil {
+	if err := makeDir(root, path.Dir(name)); err != nil {
 		return err
 	}
-	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
+	if err := root.RemoveAll(name); err != nil { // it may be a directory
 		return err
-	}
-	if st, err := root.Lstat(name); err == nil && st.IsDir() {
-		if err := root.RemoveAll(name); err != nil {
-			return err
-		}
 	}
 	return durable.WriteBelow(p.Dir, filepath.Join(p.Dir, filepath.FromSlash(name)), data)
 }

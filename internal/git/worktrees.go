@@ -152,11 +152,7 @@ func LinkKeys(common, gitDir string) error {
 	if st, err := os.Lstat(keys); err != nil || !st.IsDir() {
 		return nil
 	}
-	to, err := filepath.Rel(gitDir, keys) // the repository may move
-	if err == nil {
-		err = os.Symlink(to, filepath.Join(gitDir, filepath.Base(keys)))
-	}
-	if err != nil && !errors.Is(err, os.ErrExist) {
+	if err := linkTo(filepath.Join(gitDir, "git-crypt"), keys); err != nil {
 		return muster.Errorf(muster.Unavailable, "git-crypt's keys cannot be linked to: %w", err)
 	}
 	return nil
