@@ -16,8 +16,8 @@ import (
 // later writes into the config.
 type userConfig struct {
 	settings map[string]string // all of them: the last value of a key counts, as it does for git
-	identity []string          // the environment that makes git commit as the user
-	pinned   []Setting         // which changes of a working tree git sees
+	identity person
+	pinned   []Setting // which changes of a working tree git sees
 	drivers  drivers
 	signing  signing
 
@@ -82,7 +82,7 @@ func (r *runner) readConfig(ctx context.Context, dir string) (c userConfig, err 
 	ignore, attributes = value(excludesFile, ignore), value(attributesFile, attributes)
 	c.pinned = append(c.pinned, Setting{excludesFile, ignore}, Setting{attributesFile, attributes})
 	c.hooksPath = expandHome(c.settings["core.hookspath"])
-	c.identity, c.drivers = identityOf(c.settings["user.name"], c.settings["user.email"]), newDrivers(values)
+	c.identity, c.drivers = committer(c.settings["user.name"], c.settings["user.email"]), newDrivers(values)
 	c.signing = newSigning(values, c.identity)
 	c.forPlaces = newPlaceConfig(values, c.identity, expandHome(ignore), expandHome(attributes))
 	return c, nil
@@ -117,28 +117,26 @@ func caseSetting(common string) Setting {
 	return Setting{"core.ignoreCase", strconv.FormatBool(err == nil)}
 }
 
-// The identity that the runtime commits as when the user has not told git who they are.
-const (
-	ownName  = "muster"
-	ownEmail = "muster@localhost"
-)
+// person is whom git commits as.
+type person struct{ name, email string }
 
-// identityOf returns the environment that makes git commit as the user, whom the environment or the config names, else
-// as muster <muster@localhost>.
-func identityOf(userName, userEmail string) (env []string) {
+// ownIdentity is whom the runtime commits as when the user has not told git who they are.
+var ownIdentity = person{"muster", "muster@localhost"}
+
+// committer returns the user, whom the environment or the config names, else the own identity.
+func committer(userName, userEmail string) person {
 	// git takes a text of spaces for none.
 	text := func(variable string) string { return strings.TrimSpace(os.Getenv(variable)) }
-	name := cmp.Or(text("GIT_AUTHOR_NAME"), text("GIT_COMMITTER_NAME"), strings.TrimSpace(userName))
-	email := cmp.Or(text("GIT_AUTHOR_EMAIL"), text("GIT_COMMITTER_EMAIL"), strings.TrimSpace(userEmail),
-		text("EMAIL"))
-	if name == "" || email == "" {
-		return identityEnv(ownName, ownEmail)
+	p := person{cmp.Or(text("GIT_AUTHOR_NAME"), text("GIT_COMMITTER_NAME"), strings.TrimSpace(userName)),
+		cmp.Or(text("GIT_AUTHOR_EMAIL"), text("GIT_COMMITTER_EMAIL"), strings.TrimSpace(userEmail), text("EMAIL"))}
+	if p.name == "" || p.email == "" {
+		return ownIdentity
 	}
-	return identityEnv(name, email)
+	return p
 }
 
-// identityEnv is the environment that makes git commit as that person.
-func identityEnv(name, email string) []string {
-	return []string{"GIT_AUTHOR_NAME=" + name, "GIT_AUTHOR_EMAIL=" + email,
-		"GIT_COMMITTER_NAME=" + name, "GIT_COMMITTER_EMAIL=" + email}
+// env is the environment that makes git commit as that person.
+func (p person) env() []string {
+	return []string{"GIT_AUTHOR_NAME=" + p.name, "GIT_AUTHOR_EMAIL=" + p.email,
+		"GIT_COMMITTER_NAME=" + p.name, "GIT_COMMITTER_EMAIL=" + p.email}
 }

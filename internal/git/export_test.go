@@ -3,19 +3,11 @@ package git
 import (
 	"context"
 	"os"
-	"strings"
 )
 
 // Identity is whom the runtime commits as.
 func (r *Repo) Identity(context.Context) (name, email string) {
-	for _, v := range r.env {
-		if s, ok := strings.CutPrefix(v, "GIT_AUTHOR_NAME="); ok {
-			name = s
-		} else if s, ok := strings.CutPrefix(v, "GIT_AUTHOR_EMAIL="); ok {
-			email = s
-		}
-	}
-	return name, email
+	return r.identity.name, r.identity.email
 }
 
 // Watch returns a function that removes a lock if it was abandoned, and says whether it is gone.

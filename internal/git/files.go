@@ -143,7 +143,7 @@ func ListFiles(ctx context.Context, root string) []string {
 
 // Init makes a repository of the files in dir, with one commit on the branch main.
 func Init(ctx context.Context, dir, message string) error {
-	r := runner{env: append(cleanEnv(os.Environ()), identityEnv(ownName, ownEmail)...)}
+	r := runner{env: append(cleanEnv(os.Environ()), ownIdentity.env()...)}
 	for _, args := range [][]string{
 		{"init", "-q", "-b", "main"}, {"add", "."}, {"commit", "-q", "--no-verify", "-m", message},
 	} {

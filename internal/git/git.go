@@ -131,7 +131,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 		return nil, errNoCommit(ctx, r)
 	}
 	r.userConfig = found
-	r.env, r.pinned = append(r.env, found.identity...), append(r.pinned, caseSetting(r.common))
+	r.env, r.pinned = append(r.env, found.identity.env()...), append(r.pinned, caseSetting(r.common))
 	r.excludes.open(r.common)
 	return r, nil
 }

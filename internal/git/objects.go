@@ -66,12 +66,7 @@ func (r *runner) CheckComplete(ctx context.Context, commit string) error {
 	if err != nil {
 		return muster.Errorf(muster.Unavailable, "git cannot list the objects of %.7s: %w", commit, err)
 	}
-	missing := 0
-	for line := range strings.Lines(out) {
-		if strings.HasPrefix(line, "?") {
-			missing++
-		}
-	}
+	missing := strings.Count("\n"+out, "\n?")
 	if missing == 0 {
 		return nil
 	}

@@ -30,7 +30,7 @@ var (
 )
 
 // newPlaceConfig keeps what is of use in a place of a whole config. Members commit as muster does.
-func newPlaceConfig(values []scoped, identity []string, ignore, attributes string) (c placeConfig) {
+func newPlaceConfig(values []scoped, as person, ignore, attributes string) (c placeConfig) {
 	kept := []scoped{{key: "gc.auto", value: "0"}, {key: "maintenance.auto", value: "false"}}
 	version := "0"
 	for _, v := range values {
@@ -55,8 +55,7 @@ func newPlaceConfig(values []scoped, identity []string, ignore, attributes strin
 		}
 		kept = append(kept, v)
 	}
-	kept = append(kept, scoped{key: "user.name", value: strings.TrimPrefix(identity[0], "GIT_AUTHOR_NAME=")},
-		scoped{key: "user.email", value: strings.TrimPrefix(identity[1], "GIT_AUTHOR_EMAIL=")})
+	kept = append(kept, scoped{key: "user.name", value: as.name}, scoped{key: "user.email", value: as.email})
 	c.text = configText(append([]scoped{{key: "core.repositoryformatversion", value: version},
 		{key: "core.bare", value: "false"}, {key: "core.logallrefupdates", value: "true"}}, kept...))
 	for to, from := range map[*[]byte]string{&c.ignore: ignore, &c.attributes: attributes} {

@@ -3,14 +3,12 @@ package git
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"muster"
 )
-
-// signingPattern matches the settings that say whether and how commits are signed.
-const signingPattern = `commit\.gpgsign|user\.signingkey|gpg\.(.*\.)?(program|format|defaultkeycommand)`
 
 // signing is how the user signs commits. It is read once, when the repository is opened, and from the user's own files
 // only: the repository's config, which an agent can write, chooses neither a key nor a program.
@@ -20,7 +18,7 @@ type signing struct {
 }
 
 // newSigning reads the user's signing from git's config.
-func newSigning(values []scoped, identity []string) signing {
+func newSigning(values []scoped, as person) signing {
 	own := map[string]string{}
 	for _, v := range values {
 		if v.isUsers() {
@@ -28,30 +26,21 @@ func newSigning(values []scoped, identity []string) signing {
 		}
 	}
 	format := cmp.Or(own["gpg.format"], "openpgp")
-	program := map[string]string{"openpgp": cmp.Or(own["gpg.openpgp.program"], own["gpg.program"], "gpg"),
-		"ssh": cmp.Or(own["gpg.ssh.program"], "ssh-keygen"), "x509": cmp.Or(own["gpg.x509.program"], "gpgsm")}
-	s := signing{isWanted: isTrue(own["commit.gpgsign"]), settings: []Setting{{"gpg.format", format},
-		{"gpg.program", program["openpgp"]}, {"gpg.openpgp.program", program["openpgp"]},
-		{"gpg.ssh.program", program["ssh"]}, {"gpg.x509.program", program["x509"]},
+	openpgp := cmp.Or(own["gpg.openpgp.program"], own["gpg.program"], "gpg")
+	isTrue := []string{"true", "yes", "on", "1"} // git's words for it
+	s := signing{isWanted: slices.Contains(isTrue, strings.ToLower(own["commit.gpgsign"])), settings: []Setting{
+		{"gpg.format", format}, {"gpg.program", openpgp}, {"gpg.openpgp.program", openpgp},
+		{"gpg.ssh.program", cmp.Or(own["gpg.ssh.program"], "ssh-keygen")},
+		{"gpg.x509.program", cmp.Or(own["gpg.x509.program"], "gpgsm")},
 		{"gpg.ssh.defaultKeyCommand", own["gpg.ssh.defaultkeycommand"]}}}
 	key := own["user.signingkey"]
 	if key == "" && format != "ssh" { // without one git takes the committer
-		key = strings.TrimPrefix(identity[2], "GIT_COMMITTER_NAME=") +
-			" <" + strings.TrimPrefix(identity[3], "GIT_COMMITTER_EMAIL=") + ">"
+		key = as.name + " <" + as.email + ">"
 	}
 	if key != "" {
 		s.settings = append(s.settings, Setting{"user.signingKey", key})
 	}
 	return s
-}
-
-// isTrue reports whether a text is one of git's words for true.
-func isTrue(text string) bool {
-	switch strings.ToLower(text) {
-	case "true", "yes", "on", "1":
-		return true
-	}
-	return false
 }
 
 // signTimeout is how long the signature of one commit may take. A program that waits for a passphrase or for a touch of

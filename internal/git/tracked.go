@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"muster/internal/durable"
 )
@@ -55,8 +54,5 @@ func (r *Repo) Tracked(ctx context.Context, names []string) ([]string, error) {
 		args = append(args, ":(top,icase,literal)"+name)
 	}
 	out, err := r.Do(ctx, Call{Dir: r.root, Args: args})
-	if err != nil || out == "" {
-		return nil, err
-	}
-	return strings.Split(strings.TrimRight(out, "\x00"), "\x00"), nil
+	return SplitNUL(out), err
 }
