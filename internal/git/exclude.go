@@ -19,30 +19,30 @@ const maxExclude = 1 << 20
 // excludes is git's exclude file, .git/info/exclude. It is the user's, counts in all worktrees, and is no part of what
 // lands. Git in places sees it as it was when the repository was opened: what a member adds would hide what it makes.
 type excludes struct {
-	dir string // the git directory that all worktrees share
 	sync.Mutex
 	text []byte // as it was, with what Exclude has added
 }
 
-// open notes the lines that are there now.
-func (e *excludes) open(common string) {
-	e.dir = common
-	e.text, _ = durable.ReadBelow(common, e.file(), maxExclude) // git does not see one that cannot be read, either
+// readExclude returns the lines that are there now.
+func (r *runner) readExclude() ([]byte, error) {
+	return durable.ReadBelow(r.common, r.excludeFile(), maxExclude)
 }
+
+func (r *runner) excludeFile() string { return filepath.Join(r.common, "info", "exclude") }
 
 // Exclude adds the patterns that are not there yet to .git/info/exclude, which counts in all worktrees. It leaves the
 // user's .gitignore alone.
-func (e *excludes) Exclude(_ context.Context, patterns []string) error {
-	text, err := durable.ReadBelow(e.dir, e.file(), maxExclude)
+func (r *Repo) Exclude(_ context.Context, patterns []string) error {
+	text, err := r.readExclude()
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return muster.Errorf(muster.Unavailable, "git's exclude file cannot be read: %w", err).
 			WithHint("muster writes to it: make it a plain file, with no link on the way")
 	}
-	e.Lock()
-	e.text = append(slices.Clip(e.text), missingLines(e.text, patterns)...)
-	e.Unlock()
+	r.excludes.Lock()
+	r.excludes.text = append(slices.Clip(r.excludes.text), missingLines(r.excludes.text, patterns)...)
+	r.excludes.Unlock()
 	if lines := missingLines(text, patterns); lines != "" {
-		if err := appendLines(e.dir, e.file(), lines); err != nil {
+		if err := appendLines(r.common, r.excludeFile(), lines); err != nil {
 			return muster.Errorf(muster.Unavailable, "git's exclude file cannot be written: %w", err)
 		}
 	}
@@ -55,9 +55,6 @@ func (e *excludes) excluded() []byte {
 	defer e.Unlock()
 	return e.text
 }
-
-// file returns the path of the file.
-func (e *excludes) file() string { return filepath.Join(e.dir, "info", "exclude") }
 
 // missingLines returns those of the lines that a text lacks, as they are appended to it.
 func missingLines(text []byte, lines []string) (missing string) {

@@ -26,14 +26,6 @@ type refFiles struct {
 // madeCommit is what a commit says, which nothing can change.
 type madeCommit struct{ tree, parent string }
 
-// branch is value for a branch (refs/heads/...). ok is false for every other ref.
-func (f *refFiles) branch(ref string) (id string, ok bool) {
-	if !strings.HasPrefix(ref, "refs/heads/") {
-		return "", false
-	}
-	return f.value(ref)
-}
-
 // value returns the value of a ref that all worktrees share, "" when there is none. ok is false when only git can tell.
 func (f *refFiles) value(ref string) (id string, ok bool) {
 	if strings.ContainsAny(ref, "\\:*?[^~ \x00\n") ||
@@ -79,8 +71,8 @@ func (f *refFiles) commit(rev string) string {
 	if rev == "HEAD" {
 		rev = f.head()
 	}
-	id, ok := f.branch(rev)
-	if !ok || id == "" {
+	id, ok := f.value(rev)
+	if !strings.HasPrefix(rev, "refs/heads/") || !ok || id == "" {
 		return ""
 	}
 	f.known.Store(id, true)

@@ -66,7 +66,6 @@ type Repo struct {
 	runner
 	linked string // the linked worktree that it was opened from; "" for the main one
 	files  refFiles
-
 	excludes
 }
 
@@ -132,7 +131,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	}
 	r.userConfig = found
 	r.env, r.pinned = append(r.env, found.identity.env()...), append(r.pinned, caseSetting(r.common))
-	r.excludes.open(r.common)
+	r.excludes.text, _ = r.readExclude() // git does not see a file that cannot be read, either
 	return r, nil
 }
 

@@ -30,7 +30,7 @@ func (p *Place) Refresh() error {
 	defer root.Close()
 	// What was copied last time tells a ref of the repository that is gone from one that the place has made.
 	noted := p.copied()
-	now, isSame := map[string]string{}, true
+	now := map[string]string{}
 	real := filepath.Join(p.repo.common, "refs")
 	err = filepath.WalkDir(real, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() || strings.HasSuffix(file, ".lock") {
@@ -46,7 +46,6 @@ func (p *Place) Refresh() error {
 		}
 		name := filepath.ToSlash(rel)
 		now[name] = string(data)
-		isSame = isSame && noted[name] == now[name]
 		if noted[name] == now[name] || name == p.ref {
 			return nil
 		}
@@ -55,25 +54,22 @@ func (p *Place) Refresh() error {
 	for _, name := range copies {
 		if err == nil {
 			err = p.copyFile(root, name, noted, now)
-			isSame = isSame && noted[name] == now[name]
 		}
 	}
 	// The lane's own branch is where the runtime has it, whatever a command has written there. It may be packed.
-	if id, ok := p.repo.files.branch(p.ref); ok && id != "" && err == nil {
+	if id, ok := p.repo.files.value(p.ref); ok && id != "" && err == nil {
 		now[p.ref] = id + "\n"
-		isSame = isSame && noted[p.ref] == now[p.ref]
 		err = p.write(root, path.Join(gitName, p.ref), []byte(now[p.ref]))
 	}
 	for name, text := range noted {
 		if _, is := now[name]; is || err != nil {
 			continue
 		}
-		isSame = false
 		if data, readErr := p.read(path.Join(gitName, name), maxRef); readErr == nil && string(data) == text {
 			err = root.Remove(path.Join(gitName, name))
 		}
 	}
-	if err != nil || isSame {
+	if err != nil || maps.Equal(noted, now) {
 		return err
 	}
 	return p.saveCopied(now)
@@ -156,7 +152,7 @@ func (p *Place) TakeBranch(ctx context.Context) error {
 	if err != nil || id == was || was == "" || id == "" || !IsID(id) {
 		return ignoreMissing(err)
 	}
-	if now, ok := p.repo.files.branch(p.ref); !ok || now != id { // an earlier call may have moved it
+	if now, ok := p.repo.files.value(p.ref); !ok || now != id { // an earlier call may have moved it
 		if err := p.TakeObjects(ctx, []string{id}, p.have(copied)); err != nil {
 			return err
 		}

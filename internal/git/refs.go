@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -92,10 +94,8 @@ func (r *runner) hasBase(ctx context.Context, args ...string) (bool, error) {
 
 // Ref returns the value of a ref, "" when there is none.
 func (r *Repo) Ref(ctx context.Context, ref string) (string, error) {
-	if strings.HasPrefix(ref, "refs/heads/") || strings.HasPrefix(ref, "refs/muster/") {
-		if id, ok := r.files.value(ref); ok {
-			return id, nil
-		}
+	if id, ok := r.files.value(ref); ok {
+		return id, nil
 	}
 	all, err := r.Refs(ctx, ref)
 	return all[ref], err
@@ -107,7 +107,7 @@ func (r *Repo) Branch(ctx context.Context, ref string) (commit, link string, err
 	// A ref may be a symbolic link of the file system too, which git takes for a symbolic ref.
 	st, err := os.Lstat(filepath.Join(r.common, filepath.FromSlash(ref)))
 	if err != nil && errors.Is(err, os.ErrNotExist) || err == nil && st.Mode().IsRegular() {
-		if id, ok := r.files.branch(ref); ok {
+		if id, ok := r.files.value(ref); ok {
 			return id, "", nil
 		}
 	}
@@ -150,20 +150,11 @@ const LogMessage = "muster"
 // InTheWay returns the refs whose names keep a branch (refs/heads/...) from being made, with their commits. It removes
 // a file in the branch's place that git cannot read as a ref: git would neither read nor replace it.
 func InTheWay(ctx context.Context, r *Repo, ref string) (map[string]string, error) {
-	patterns := []string{ref + "/"}
-	for parent := filepath.Dir(ref); parent != "refs/heads" && parent != "."; parent = filepath.Dir(parent) {
-		patterns = append(patterns, parent)
-	}
-	all, err := r.Refs(ctx, patterns...)
+	found, err := r.Refs(ctx, withDirectories(ref)...)
 	if err != nil {
 		return nil, err
 	}
-	found := map[string]string{}
-	for other, at := range all {
-		if strings.HasPrefix(other, ref+"/") || strings.HasPrefix(ref, other+"/") {
-			found[other] = at
-		}
-	}
+	maps.DeleteFunc(found, func(other, _ string) bool { return !excludeEachOther(ref, other) })
 	if !r.files.areFiles() {
 		return found, nil
 	}
@@ -176,6 +167,19 @@ func InTheWay(ctx context.Context, r *Repo, ref string) (map[string]string, erro
 		}
 	}
 	return found, nil
+}
+
+// withDirectories returns a ref and those of which it could be below, which ask git for all that can be in its way.
+func withDirectories(ref string) (all []string) {
+	for ; strings.Count(ref, "/") > 1; ref = path.Dir(ref) {
+		all = append(all, ref)
+	}
+	return all
+}
+
+// excludeEachOther reports whether one of two refs has the name of a directory of the other.
+func excludeEachOther(a, b string) bool {
+	return strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/")
 }
 
 // RefUpdate moves one ref from Old to New. Old "": it must not exist yet. New "": it is deleted. New equal to Old: it
@@ -261,12 +265,9 @@ func IsID(s string) bool {
 // checkRefs finds out why refs did not move. It returns nil when every ref is where it should be, so that another try
 // makes sense.
 func checkRefs(ctx context.Context, r *Repo, updates []RefUpdate) error {
-	// A ref may also be refused because of a ref that is its directory, so every prefix is asked for.
 	var patterns []string
 	for _, u := range updates {
-		for ref := u.Ref; strings.Count(ref, "/") > 1; ref = ref[:strings.LastIndexByte(ref, '/')] {
-			patterns = append(patterns, ref)
-		}
+		patterns = append(patterns, withDirectories(u.Ref)...)
 	}
 	now, err := r.Refs(ctx, patterns...)
 	if err != nil {
@@ -277,11 +278,8 @@ func checkRefs(ctx context.Context, r *Repo, updates []RefUpdate) error {
 			return muster.Errorf(muster.Stale, "%s is at %.7s, not at %.7s", u.Ref, cmp.Or(now[u.Ref], "nothing"),
 				cmp.Or(u.Old, "nothing"))
 		}
-		if u.Old != "" {
-			continue
-		}
 		for ref := range now {
-			if strings.HasPrefix(u.Ref, ref+"/") || strings.HasPrefix(ref, u.Ref+"/") {
+			if u.Old == "" && excludeEachOther(u.Ref, ref) {
 				return muster.Errorf(muster.Held, "%s cannot be made: the name of %s is in its way", u.Ref, ref).
 					WithHint("git branch -m %s ANOTHER-NAME", text.ShellQuote(strings.TrimPrefix(ref, "refs/heads/")))
 			}

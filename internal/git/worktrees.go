@@ -82,7 +82,7 @@ func IsNowhere(r *Repo, branch string) bool {
 		}
 		st, err := os.Lstat(filepath.Join(r.common, filepath.FromSlash(other)))
 		isLink := err == nil && !st.Mode().IsRegular() || err != nil && !errors.Is(err, os.ErrNotExist)
-		if _, isPlain := r.files.branch(other); isLink || !isPlain {
+		if _, isPlain := r.files.value(other); isLink || !isPlain {
 			return false // it may lead to the branch
 		}
 	}
