@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -9,52 +10,47 @@ import (
 // Blobs returns the content of the files that names name to git: by their ids, or as TREE:PATH. A file that is larger
 // than most, one that would make it more than all bytes together, and what is no file are left out.
 func Blobs(ctx context.Context, r *Repo, names []string, most, all int64) (map[string][]byte, error) {
-	blobs, asked := map[string][]byte{}, []string{}
-	for _, name := range names {
-		if name != "" && !strings.ContainsAny(name, "\n\x00") {
-			asked = append(asked, name)
-		}
-	}
-	if len(asked) == 0 {
-		return blobs, nil
-	}
 	ask := func(what string, names []string) (string, error) {
+		if len(names) == 0 {
+			return "", nil
+		}
 		return r.Do(ctx, Call{Dir: r.common, Bare: true, Stdin: strings.Join(names, "\n") + "\n",
 			Args: []string{"cat-file", what}})
 	}
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return name == "" || strings.ContainsAny(name, "\n\x00")
+	})
 	// The sizes come first: git writes out whatever it is asked for.
-	out, err := ask("--batch-check", asked)
+	out, err := ask("--batch-check", names)
 	if err != nil {
 		return nil, err
 	}
-	var ids, named []string
-	for i, line := range strings.Split(strings.TrimSuffix(out, "\n"), "\n") {
-		f := strings.Fields(line) // ID TYPE SIZE
-		if i >= len(asked) || len(f) != 3 || f[1] != "blob" || !IsID(f[0]) {
+	type blob struct {
+		name, head string // head is a line: ID TYPE SIZE
+		size       int
+	}
+	var blobs []blob
+	var ids []string
+	for i, head := range strings.Split(strings.TrimSuffix(out, "\n"), "\n") {
+		f := strings.Fields(head)
+		if i >= len(names) || len(f) != 3 || f[1] != "blob" || !IsID(f[0]) {
 			continue
 		}
-		if size, err := strconv.ParseInt(f[2], 10, 64); err == nil && size <= most && size <= all {
-			all -= size
-			ids, named = append(ids, f[0]), append(named, asked[i])
+		if size, err := strconv.Atoi(f[2]); err == nil && int64(size) <= min(most, all) {
+			all -= int64(size)
+			blobs, ids = append(blobs, blob{names[i], head, size}), append(ids, f[0])
 		}
-	}
-	if len(ids) == 0 {
-		return blobs, nil
 	}
 	if out, err = ask("--batch", ids); err != nil {
 		return nil, err
 	}
-	for _, name := range named {
+	found := map[string][]byte{}
+	for _, b := range blobs {
 		head, rest, _ := strings.Cut(out, "\n")
-		f := strings.Fields(head)
-		if len(f) != 3 {
+		if head != b.head || b.size >= len(rest) {
 			break
 		}
-		size, err := strconv.Atoi(f[2])
-		if err != nil || size < 0 || size >= len(rest) {
-			break
-		}
-		blobs[name], out = []byte(rest[:size]), rest[size+1:]
+		found[b.name], out = []byte(rest[:b.size]), rest[b.size+1:]
 	}
-	return blobs, nil
+	return found, nil
 }

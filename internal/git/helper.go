@@ -63,32 +63,27 @@ func slowError() error {
 // git obeys whatever a command has written. Errors: *ExitError, the context's, and Unavailable.
 func (p *Place) Do(ctx context.Context, c Call) (string, error) {
 	r := p.repo
-	settings := slices.Concat(always, c.Settings)
+	env, read, write := r.placeEnv(), []string{p.Tree, p.Dir}, append([]string{p.GitDir()}, c.Write...)
+	var settings []Setting
 	isTop := c.Dir == "" || c.Dir == p.Tree
 	if isTop {
-		settings = append(r.placeSettings(len(c.Args) > 0 && c.Args[0] == "add"), c.Settings...)
-	}
-	if !isTop { // whose the files are does not matter in a sandbox
-		settings = append(settings, Setting{"safe.directory", "*"})
-	}
-	env := append(r.placeEnv(), settingsEnv(settings)...)
-	read := []string(nil)
-	if isTop {
 		c.Dir = p.Tree
+		settings = r.placeSettings(len(c.Args) > 0 && c.Args[0] == "add")
 		// Both are named, so that no file of a command leads git to another directory.
 		env = append(env, "GIT_DIR="+p.GitDir(), "GIT_COMMON_DIR="+p.Dir, "GIT_WORK_TREE="+p.Tree)
 		read = append(read, filepath.Join(r.common, "git-crypt"))
 	} else {
+		// Whose the files are does not matter in a sandbox.
+		settings = append(slices.Clip(always), Setting{"safe.directory", "*"})
 		env = append(env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(c.Dir))
-		c.Write = append(slices.Clone(c.Write), p.Modules()...)
+		write = append(write, p.Modules()...)
 	}
-	write := append([]string{p.GitDir()}, c.Write...)
 	if !c.ReadsTree {
 		write = append(write, p.Tree)
 	}
 	ctx, end := EndAtPipe(ctx, !isTop, r.inSandbox(p.Tree, p.GitDir()), p.Tree, p.GitDir())
 	defer end()
-	return r.confined(ctx, c, append(env, c.Env...), write, append(read, p.Tree, p.Dir))
+	return r.confined(ctx, c, slices.Concat(env, settingsEnv(append(settings, c.Settings...)), c.Env), write, read)
 }
 
 // placeSettings returns the settings of each git in a place: which changes it sees, and which drivers run. isStaging
@@ -203,15 +198,9 @@ func (r *runner) confined(ctx context.Context, c Call, env, write, read []string
 	}
 	defer errs.Close()
 	var out bytes.Buffer
-	limited := &limitedWriter{w: &out, left: helperOutput}
-	if c.Out != nil {
-		limited = &limitedWriter{w: c.Out, left: c.MaxOut}
-	}
-	s := proc.Spec{Argv: append([]string{program}, argv...), Dir: c.Dir, Env: env, Stdin: strings.NewReader(c.Stdin),
-		Out: limited, Err: said, Limits: proc.Limits{Memory: helperMemory}}
-	if c.In != nil {
-		s.Stdin = c.In
-	}
+	limited := c.limited(&out, helperOutput)
+	s := proc.Spec{Argv: append([]string{program}, argv...), Dir: c.Dir, Env: env, Stdin: c.input(), Out: limited,
+		Err: said, Limits: proc.Limits{Memory: helperMemory}}
 	launcher := helper.ForFiles
 	if len(r.drivers.armed) > 0 {
 		launcher = helper.ForFilters

@@ -1,10 +1,10 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -102,28 +102,22 @@ func (p *Place) takeFiles(ctx context.Context) error {
 	}
 	copied, err := os.ReadDir(quarantine)
 	for _, e := range copied {
-		if err == nil && e.Type().IsRegular() {
-			err = takeFile(ctx, filepath.Join(quarantine, e.Name()), to)
+		if err = cmp.Or(err, context.Cause(ctx)); err == nil && e.Type().IsRegular() {
+			err = takeFile(filepath.Join(quarantine, e.Name()), to)
 		}
 	}
 	return err
 }
 
 // takeFile moves a file to those of git-lfs, unless it has another sum than its name says.
-func takeFile(ctx context.Context, name string, to Objects) error {
+func takeFile(name string, to Objects) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
 	hash := sha256.New()
-	for err == nil {
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
-		_, err = io.CopyN(hash, file, 16<<20)
-	}
-	if !errors.Is(err, io.EOF) {
+	if _, err := io.Copy(hash, file); err != nil {
 		return err
 	}
 	sum := hex.EncodeToString(hash.Sum(nil))
@@ -131,7 +125,7 @@ func takeFile(ctx context.Context, name string, to Objects) error {
 		return nil
 	}
 	dest := filepath.Join(to.dir(), sum[:2], sum[2:4], sum)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(dest), 0o755), file.Chmod(0o444)); err != nil {
+	if err := cmp.Or(os.MkdirAll(filepath.Dir(dest), 0o755), file.Chmod(0o444)); err != nil {
 		return err
 	}
 	return os.Rename(name, dest)

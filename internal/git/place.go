@@ -223,10 +223,9 @@ func (p *Place) adopt(root *os.Root, admin string) error {
 // commit at which the branch of a lane was then.
 const placeMark = "muster-place"
 
-// HasPlace reports whether muster has made a place for the registered worktree at tree.
-func HasPlace(r *Repo, tree string) bool { return hasPlace(r.common, tree) }
-
-func hasPlace(common, tree string) bool {
+// HasPlace reports whether muster has made a place for the registered worktree at tree. common is the repository's
+// common directory.
+func HasPlace(common, tree string) bool {
 	admin := registrationOf(common, tree)
 	return admin != "" && !durable.IsMissing(filepath.Join(admin, placeMark))
 }

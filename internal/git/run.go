@@ -52,6 +52,22 @@ type Call struct {
 	Warned *bool
 }
 
+// input is what git reads.
+func (c Call) input() io.Reader {
+	if c.In != nil {
+		return c.In
+	}
+	return strings.NewReader(c.Stdin)
+}
+
+// limited returns what gets standard output: out, with at most so many bytes, or what the call says.
+func (c Call) limited(out io.Writer, most int64) *limitedWriter {
+	if c.Out != nil {
+		return &limitedWriter{w: c.Out, left: c.MaxOut}
+	}
+	return &limitedWriter{w: out, left: most}
+}
+
 // ExitError says that git ended with a code other than 0.
 type ExitError struct {
 	Args   []string
@@ -110,7 +126,7 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", context.Cause(ctx)
 	}
-	if c.Dir != r.common && r.common != "" && hasPlace(r.common, c.Dir) {
+	if c.Dir != r.common && r.common != "" && HasPlace(r.common, c.Dir) {
 		return "", muster.Errorf(muster.Invalid, "git works confined in %s, because commands of members write there: "+
 			"see Place.Do", c.Dir)
 	}
@@ -139,14 +155,8 @@ func start(ctx context.Context, c Call, program string, args, env []string) (str
 	cmd.Env, cmd.Dir = env, c.Dir
 	var out, errs bytes.Buffer
 	cmd.Stderr = &errs
-	limited := &limitedWriter{w: &out, left: maxOutput}
-	if c.Out != nil {
-		limited = &limitedWriter{w: c.Out, left: c.MaxOut}
-	}
-	cmd.Stdout = limited
-	if cmd.Stdin = strings.NewReader(c.Stdin); c.In != nil {
-		cmd.Stdin = c.In
-	}
+	limited := c.limited(&out, maxOutput)
+	cmd.Stdin, cmd.Stdout = c.input(), limited
 	// Every git but one that moves refs ends with this process: the next muster must find nobody at work.
 	cmd.SysProcAttr = newAttributes(!c.Uninterruptible)
 	if c.Uninterruptible {

@@ -237,29 +237,18 @@ func isSmall(file *os.File) bool {
 
 // moveIn moves the objects of a quarantine to those of a repository. A pack counts for git when its index is there.
 func moveIn(quarantine string, to Objects) error {
-	var indexes []string
-	move := func(name string) error {
-		dest := filepath.Join(to.dir(), name)
-		return errors.Join(to.makeDir(filepath.Dir(dest)), os.Rename(filepath.Join(quarantine, name), dest))
-	}
-	err := fs.WalkDir(os.DirFS(quarantine), ".", func(name string, d fs.DirEntry, err error) error {
-		dir := path.Dir(name)
-		switch {
-		case err != nil || d.IsDir() || len(dir) != 2 && dir != "pack":
-			return err
-		case path.Ext(name) == ".idx":
-			indexes = append(indexes, name)
-			return nil
+	for _, isIndex := range []bool{false, true} {
+		err := fs.WalkDir(os.DirFS(quarantine), ".", func(name string, d fs.DirEntry, err error) error {
+			dir := path.Dir(name)
+			if err != nil || d.IsDir() || len(dir) != 2 && dir != "pack" || (path.Ext(name) == ".idx") != isIndex {
+				return err
+			}
+			dest := filepath.Join(to.dir(), name)
+			return errors.Join(to.makeDir(filepath.Dir(dest)), os.Rename(filepath.Join(quarantine, name), dest))
+		})
+		if err != nil {
+			return muster.Errorf(muster.Unavailable, "objects cannot be moved to the repository: %w", err)
 		}
-		return move(name)
-	})
-	for _, name := range indexes {
-		if err == nil {
-			err = move(name)
-		}
-	}
-	if err != nil {
-		return muster.Errorf(muster.Unavailable, "objects cannot be moved to the repository: %w", err)
 	}
 	return (durable.OS{}).SyncDir(filepath.Join(to.dir(), "pack"))
 }

@@ -110,7 +110,7 @@ func placeAbove(dir string) (top, tree string) {
 	slices.Reverse(all) // the outermost first
 	for i, tree := range all {
 		for _, top := range all[:i] {
-			if common := commonWithPlaces(top); common != "" && hasPlace(common, tree) {
+			if common := commonWithPlaces(top); common != "" && HasPlace(common, tree) {
 				return top, tree
 			}
 		}

@@ -49,7 +49,7 @@ var errOtherWorktree = errors.New("it is another worktree of this repository")
 // branches or is in a rebase. A worktree that the user has put there is the user's, whatever the row says. Logs of refs
 // tell, because no clone brings them.
 func (c checkout) checkOrigin(ctx context.Context) error {
-	if git.MadeAt(c.repo, branchRef(c.lane)) != "" || git.HasPlace(c.repo, c.lane.Path) {
+	if git.MadeAt(c.repo, branchRef(c.lane)) != "" || git.HasPlace(c.repo.CommonDir(), c.lane.Path) {
 		return nil
 	}
 	out, err := git.AskWorktree(ctx, c.repo, c.lane.Path, "reflog", "show", "--format=%gs", "HEAD", "--")

@@ -126,7 +126,7 @@ func (x *index) restore(ctx context.Context, lanes []muster.Lane) error {
 func (x *index) overwritten(row muster.Lane, err error, name muster.Name) bool {
 	if errors.Is(err, muster.ErrNotFound) {
 		// The file system answers, so a lane that is really gone costs no git.
-		return git.HasPlace(x.repo, filepath.Join(x.home, string(name)))
+		return git.HasPlace(x.repo.CommonDir(), filepath.Join(x.home, string(name)))
 	}
 	v, isOurs := x.written.Load(name)
 	if err != nil || !isOurs {
