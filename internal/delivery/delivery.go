@@ -76,14 +76,11 @@ func open(ctx context.Context, repo *git.Repo, dir, target string) (c Checkout, 
 		return c, muster.Errorf(muster.Invalid, "%s is a lane of the team", c.dir).
 			WithHint("cd %s", text.ShellQuote(repo.Root()))
 	}
-	operation, err := git.UnderWay(repo, c.dir)
-	if err == nil && operation != "" {
-		err = muster.Errorf(muster.Held, "a %s is under way in %s", operation, c.dir).
+	if operation := git.UnderWay(repo, c.dir); operation != "" {
+		return c, muster.Errorf(muster.Held, "a %s is under way in %s", operation, c.dir).
 			WithHint("finish it:   git %[1]s --continue\nor undo it:  git %[1]s --abort", operation)
 	}
-	if err == nil {
-		c.Head, err = repo.ResolveIn(ctx, c.dir, "HEAD")
-	}
+	c.Head, err = repo.ResolveIn(ctx, c.dir, "HEAD")
 	return c, err
 }
 

@@ -124,7 +124,7 @@ func (c Checkout) Missing(ctx context.Context, tip string) ([]string, error) {
 func (c Checkout) explain(ctx context.Context, cause error, target, tip string) error {
 	exit, isExit := errors.AsType[*git.ExitError](cause)
 	late := context.WithoutCancel(ctx) // an interruption leaves nothing half done
-	if begun, err := git.UnderWay(c.repo, c.dir); err == nil && begun == "merge" {
+	if git.UnderWay(c.repo, c.dir) == "merge" {
 		files, _ := c.repo.Run(late, c.dir, "diff", "--name-only", "--diff-filter=U", "-z") // only words of the message
 		if _, err := git.RunAsUser(late, c.dir, "merge", "--abort"); err != nil {
 			return muster.Errorf(muster.Unavailable, "the merge could not be finished (%w), and not undone: %w", cause,

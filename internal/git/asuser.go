@@ -5,13 +5,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
+
+	"muster/internal/durable"
 )
 
 // localVariables are the variables of the environment that lead git to another repository than the one of its
@@ -52,22 +53,15 @@ func RunAsUser(ctx context.Context, dir string, args ...string) (said string, er
 
 // UnderWay returns which operation of several steps was begun in the checkout at dir and has not ended: "merge",
 // "rebase", "cherry-pick" or "revert"; "" is none.
-func UnderWay(r *Repo, dir string) (operation string, err error) {
-	admin := DirOf(dir)
-	if dir == r.root {
-		admin = cmp.Or(admin, r.common)
-	}
+func UnderWay(r *Repo, dir string) (operation string) {
+	gitDir := cmp.Or(DirOf(dir), r.common)
 	for _, x := range []struct{ file, operation string }{
 		{"MERGE_HEAD", "merge"}, {"rebase-merge", "rebase"}, {"rebase-apply", "rebase"},
 		{"CHERRY_PICK_HEAD", "cherry-pick"}, {"REVERT_HEAD", "revert"},
 	} {
-		_, err := os.Lstat(filepath.Join(admin, x.file))
-		if err == nil {
-			return x.operation, nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return "", err
+		if !durable.IsMissing(filepath.Join(gitDir, x.file)) {
+			return x.operation
 		}
 	}
-	return "", nil
+	return ""
 }

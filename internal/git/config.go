@@ -18,8 +18,10 @@ type userConfig struct {
 	settings map[string]string // all of them: the last value of a key counts, as it does for git
 	identity person
 	pinned   []Setting // which changes of a working tree git sees
-	drivers  drivers
-	signing  signing
+	// userFiles name the user's file of patterns, and that of attributes, for all repositories.
+	userFiles []Setting
+	drivers   drivers
+	signing   signing
 
 	isPartial bool // objects may be missing, which git would fetch when it needs them
 	forPlaces placeConfig
@@ -28,7 +30,7 @@ type userConfig struct {
 	sharedHooks string // the hooksPath of all of the user's repositories
 }
 
-// These settings name the user's file of patterns, and that of attributes, for all repositories.
+// The keys of userFiles.
 const (
 	excludesFile   = "core.excludesfile"
 	attributesFile = "core.attributesfile"
@@ -80,7 +82,7 @@ func (r *runner) readConfig(ctx context.Context, dir string) (c userConfig, err 
 		ignore, attributes = filepath.Join(home, "git", "ignore"), filepath.Join(home, "git", "attributes")
 	}
 	ignore, attributes = value(excludesFile, ignore), value(attributesFile, attributes)
-	c.pinned = append(c.pinned, Setting{excludesFile, ignore}, Setting{attributesFile, attributes})
+	c.userFiles = []Setting{{excludesFile, ignore}, {attributesFile, attributes}}
 	c.hooksPath = expandHome(c.settings["core.hookspath"])
 	c.identity, c.drivers = committer(c.settings["user.name"], c.settings["user.email"]), newDrivers(values)
 	c.signing = newSigning(values, c.identity)

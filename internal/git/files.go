@@ -32,9 +32,13 @@ func (f *refFiles) value(ref string) (id string, ok bool) {
 		strings.Contains(ref, "..") || strings.HasSuffix(ref, "/") {
 		return "", false
 	}
+	file := filepath.Join(f.common, filepath.FromSlash(ref))
+	if st, err := os.Lstat(file); err == nil && !st.Mode().IsRegular() { // git takes a symbolic link for a symbolic ref
+		return "", false
+	}
 	// A loose ref counts before a packed one. Where refs are kept in another form, refs/heads is a file, and this is no
 	// ErrNotExist.
-	data, err := readFile(filepath.Join(f.common, filepath.FromSlash(ref)))
+	data, err := readFile(file)
 	if err == nil {
 		id = strings.TrimRight(string(data), "\n")
 		return id, id != "" && IsID(id)

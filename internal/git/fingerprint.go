@@ -23,8 +23,7 @@ type Fingerprint struct {
 	head  string
 	refs  map[string]string // by name
 	index string            // a hash of what is staged
-	names []string          // of the files of the main working tree that are tracked or not ignored
-	files map[string]string // their stamps, by name
+	files map[string]string // stamps of the files of the main working tree that are tracked or not ignored, by name
 	plain map[string]string // a hash of each config, hook and other file of the git directory, by what people call it
 }
 
@@ -39,28 +38,30 @@ func TakeFingerprint(
 ) (*Fingerprint, error) {
 	f := &Fingerprint{root: r.root, head: readLine(filepath.Join(r.common, "HEAD")), files: map[string]string{}}
 	f.takePlain(r, skip)
-	switch err := f.askGit(ctx, r, skip); {
+	names, err := f.askGit(ctx, r, skip)
+	switch {
 	case err != nil && (ctx.Err() != nil || before == nil):
 		return nil, err
 	case err != nil:
-		f.refs, f.index, f.names = before.refs, before.index, before.names
+		f.refs, f.index, names = before.refs, before.index, slices.Collect(maps.Keys(before.files))
 	}
-	for _, name := range f.names {
+	for _, name := range names {
 		f.files[name] = stampOf(filepath.Join(r.root, filepath.FromSlash(name)))
 	}
 	return f, nil
 }
 
 // askGit takes the refs, and hashes what is staged in the main working tree: an index that only has other times of the
-// files is the same. Nested repositories and submodules are named as directories: what is in them is not watched.
-func (f *Fingerprint) askGit(ctx context.Context, r *Repo, skip func(string) bool) (err error) {
+// files is the same. It returns the names of the files. Nested repositories and submodules are named as directories:
+// what is in them is not watched.
+func (f *Fingerprint) askGit(ctx context.Context, r *Repo, skip func(string) bool) (names []string, err error) {
 	if f.refs, err = r.Refs(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	maps.DeleteFunc(f.refs, func(ref, _ string) bool { return skip(ref) })
 	out, err := r.Run(ctx, r.root, "ls-files", "-z", "--stage", "-v", "--others", "--exclude-standard")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	staged := sha256.New()
 	for _, entry := range SplitNUL(out) {
@@ -69,12 +70,11 @@ func (f *Fingerprint) askGit(ctx context.Context, r *Repo, skip func(string) boo
 			staged.Write([]byte(entry + "\x00"))
 			_, name, _ = strings.Cut(entry, "\t")
 		}
-		f.names = append(f.names, name)
+		names = append(names, name)
 	}
 	f.index = string(staged.Sum(nil))
-	slices.Sort(f.names)
-	f.names = f.names[:min(len(f.names), maxWatched)]
-	return nil
+	slices.Sort(names)
+	return names[:min(len(names), maxWatched)], nil
 }
 
 // stampOf tells whether a file has changed since it was looked at; "" where there is none. The time of the last change
@@ -104,33 +104,31 @@ func contentOf(path string) string {
 func (f *Fingerprint) takePlain(r *Repo, skip func(string) bool) {
 	f.plain = map[string]string{}
 	add := func(name, path string) { f.plain[name] = contentOf(path) }
-	for _, name := range []string{"config", "config.worktree", "info/attributes", "info/exclude", "info/grafts",
+	names := []string{"config", "config.worktree", "info/attributes", "info/exclude", "info/grafts",
 		"info/sparse-checkout", "objects/info/alternates", "shallow", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD",
-		"rebase-merge", "rebase-apply", "logs/refs/stash"} {
+		"rebase-merge", "rebase-apply", "logs/refs/stash"}
+	hooks, _ := os.ReadDir(filepath.Join(r.common, "hooks")) // there may be none
+	for _, h := range hooks {
+		if !strings.HasSuffix(h.Name(), ".sample") {
+			names = append(names, "hooks/"+h.Name())
+		}
+	}
+	for _, name := range names {
 		add(".git/"+name, filepath.Join(r.common, filepath.FromSlash(name)))
 	}
 	if log, err := os.Lstat(filepath.Join(r.common, "logs", "HEAD")); err == nil && log.Size() > 0 {
 		f.plain[".git/logs/HEAD"] = "there" // it grows all the time
 	}
-	hooks, _ := os.ReadDir(filepath.Join(r.common, "hooks")) // there may be none
-	for _, h := range hooks {
-		if !strings.HasSuffix(h.Name(), ".sample") {
-			add(".git/hooks/"+h.Name(), filepath.Join(r.common, "hooks", h.Name()))
-		}
-	}
-	linked, _ := os.ReadDir(filepath.Join(r.common, "worktrees")) // there may be none
-	for _, w := range linked {
-		admin := filepath.Join(r.common, "worktrees", w.Name())
+	linked, _ := registrations(r.common) // what cannot be read is none of git's
+	for _, admin := range linked {
 		branch := strings.TrimPrefix(readLine(filepath.Join(admin, "HEAD")), "ref: ")
 		if !skip(branch) && !skip(filepath.Dir(linkOf(admin))) {
-			add("the worktree "+w.Name(), filepath.Join(admin, "HEAD"))
+			add("the worktree "+filepath.Base(admin), filepath.Join(admin, "HEAD"))
 		}
 	}
 	users := []string{expandHome("~/.gitconfig"), filepath.Join(configHome(), "git", "config")}
-	for _, p := range r.pinned {
-		if p.Key == excludesFile || p.Key == attributesFile {
-			users = append(users, expandHome(p.Value))
-		}
+	for _, s := range r.userFiles {
+		users = append(users, expandHome(s.Value))
 	}
 	for _, path := range users {
 		// What is a link in many homes is followed. Without a home the path is relative.
@@ -182,9 +180,7 @@ func shortRef(ref string) string {
 	if IsID(ref) && ref != "" {
 		return ref[:7]
 	}
-	for _, kind := range []string{"refs/heads/", "refs/remotes/"} {
-		ref = strings.TrimPrefix(ref, kind)
-	}
+	ref = strings.TrimPrefix(strings.TrimPrefix(ref, "refs/heads/"), "refs/remotes/")
 	if tag, ok := strings.CutPrefix(ref, "refs/tags/"); ok {
 		return "tag " + tag
 	}
@@ -195,17 +191,9 @@ func shortRef(ref string) string {
 }
 
 // differences returns the sorted keys whose entries differ. A missing entry is "".
-func differences(now, before map[string]string) (names []string) {
-	for name, is := range now {
-		if is != before[name] {
-			names = append(names, name)
-		}
-	}
-	for name, was := range before {
-		if _, ok := now[name]; !ok && was != "" {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+func differences(now, before map[string]string) []string {
+	all := maps.Clone(now)
+	maps.Copy(all, before)
+	maps.DeleteFunc(all, func(name, _ string) bool { return now[name] == before[name] })
+	return slices.Sorted(maps.Keys(all))
 }

@@ -89,12 +89,7 @@ func (p *Place) Do(ctx context.Context, c Call) (string, error) {
 // placeSettings returns the settings of each git in a place: which changes it sees, and which drivers run. isStaging
 // says that a file must have passed its filter.
 func (r *runner) placeSettings(isStaging bool) []Setting {
-	settings := append(slices.Clone(always), r.drivers.settings(isStaging)...)
-	for _, s := range r.pinned {
-		if s.Key != excludesFile && s.Key != attributesFile { // the place has copies of these
-			settings = append(settings, s)
-		}
-	}
+	settings := slices.Concat(always, r.pinned, r.drivers.settings(isStaging)) // of the user's files it has copies
 	if len(r.drivers.armed) > 0 {
 		settings = append(settings, r.forPlaces.secret...)
 	}

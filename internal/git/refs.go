@@ -104,12 +104,8 @@ func (r *Repo) Ref(ctx context.Context, ref string) (string, error) {
 // Branch returns where a branch (refs/heads/...) is, "" when there is none or when it is broken. link is the ref that
 // it leads to when it is symbolic, "" when it is a branch of its own.
 func (r *Repo) Branch(ctx context.Context, ref string) (commit, link string, err error) {
-	// A ref may be a symbolic link of the file system too, which git takes for a symbolic ref.
-	st, err := os.Lstat(filepath.Join(r.common, filepath.FromSlash(ref)))
-	if err != nil && errors.Is(err, os.ErrNotExist) || err == nil && st.Mode().IsRegular() {
-		if id, ok := r.files.value(ref); ok {
-			return id, "", nil
-		}
+	if id, ok := r.files.value(ref); ok {
+		return id, "", nil
 	}
 	out, err := r.Run(ctx, r.common, "for-each-ref", "--format=%(refname) %(objectname) %(symref)", ref)
 	if err != nil {

@@ -130,7 +130,7 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 		return "", muster.Errorf(muster.Invalid, "git works confined in %s, because commands of members write there: "+
 			"see Place.Do", c.Dir)
 	}
-	settings := slices.Concat(always, r.pinned, r.drivers.settings(false), c.Settings)
+	settings := slices.Concat(always, r.pinned, r.userFiles, r.drivers.settings(false), c.Settings)
 	args := []string{"--no-pager"}
 	if c.Bare {
 		args = append(args, "--bare")

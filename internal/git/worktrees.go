@@ -2,7 +2,6 @@ package git
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -77,13 +76,8 @@ func IsNowhere(r *Repo, branch string) bool {
 			continue // detached
 		}
 		other, isSymbolic := strings.CutPrefix(at, "ref: ")
-		if !isSymbolic || other == branch {
+		if _, isPlain := r.files.value(other); !isSymbolic || other == branch || !isPlain { // it may lead to the branch
 			return false
-		}
-		st, err := os.Lstat(filepath.Join(r.common, filepath.FromSlash(other)))
-		isLink := err == nil && !st.Mode().IsRegular() || err != nil && !errors.Is(err, os.ErrNotExist)
-		if _, isPlain := r.files.value(other); isLink || !isPlain {
-			return false // it may lead to the branch
 		}
 	}
 	return true
