@@ -183,8 +183,7 @@ func (l *looker) takeContents(
 			continue
 		}
 		l.taken++
-		c, isBase, err := worktree.TemporaryCommit(ctx, l.o.Lanes, l.repo, git.Objects{GitDir: l.temp}, t.Worktree,
-			l.index)
+		c, isBase, err := worktree.TemporaryCommit(ctx, l.o.Lanes, l.repo, l.temp, t.Worktree, l.index)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -75,13 +75,13 @@ done <"$to/list"`
 
 // takeFiles makes the files that git-lfs has written in the place files of the repository, by their content.
 func (p *Place) takeFiles(ctx context.Context) error {
-	from, to := filepath.Join(p.GitDir(), lfsName, "objects"), Objects{filepath.Join(p.repo.common, lfsName)}
+	from, to := filepath.Join(p.GitDir(), lfsName, "objects"), filepath.Join(p.repo.common, lfsName)
 	if len(p.repo.drivers.armed["filter.lfs"]) == 0 || durable.IsMissing(from) {
 		return nil
 	}
-	near := Objects{p.repo.common}
-	if real, err := filepath.EvalSymlinks(to.GitDir); err == nil && real != to.GitDir { // it may be on another disk
-		near.GitDir = real
+	near := p.repo.common
+	if real, err := filepath.EvalSymlinks(to); err == nil && real != to { // it may be on another disk
+		near = real
 	}
 	quarantine, end, err := p.quarantine(ctx, near)
 	if err != nil {
@@ -90,9 +90,9 @@ func (p *Place) takeFiles(ctx context.Context) error {
 	defer end()
 	limited, stop := EndAtPipe(ctx, true, p.repo.inSandbox(p.Dir), from, from)
 	_, err = p.repo.confined(limited, Call{Dir: quarantine, Script: filesScript, Args: []string{lfsName}},
-		append(p.repo.placeEnv(), "from="+from, "have="+to.dir(), "to="+quarantine,
+		append(p.repo.placeEnv(), "from="+from, "have="+objectsIn(to), "to="+quarantine,
 			fmt.Sprint("max_bytes=", MaxUnpacked), fmt.Sprint("max_files=", maxLFSFiles)),
-		[]string{quarantine}, []string{p.Dir, to.GitDir})
+		[]string{quarantine}, []string{p.Dir, to})
 	stop()
 	if ExitCode(err) == tooManyObjectsCode {
 		return errTooManyFilesOfLFS
@@ -103,14 +103,14 @@ func (p *Place) takeFiles(ctx context.Context) error {
 	copied, err := os.ReadDir(quarantine)
 	for _, e := range copied {
 		if err = cmp.Or(err, context.Cause(ctx)); err == nil && e.Type().IsRegular() {
-			err = takeFile(filepath.Join(quarantine, e.Name()), to)
+			err = takeFile(filepath.Join(quarantine, e.Name()), objectsIn(to))
 		}
 	}
 	return err
 }
 
 // takeFile moves a file to those of git-lfs, unless it has another sum than its name says.
-func takeFile(name string, to Objects) error {
+func takeFile(name, to string) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func takeFile(name string, to Objects) error {
 	if sum != filepath.Base(name) {
 		return nil
 	}
-	dest := filepath.Join(to.dir(), sum[:2], sum[2:4], sum)
+	dest := filepath.Join(to, sum[:2], sum[2:4], sum)
 	if err := cmp.Or(os.MkdirAll(filepath.Dir(dest), 0o755), file.Chmod(0o444)); err != nil {
 		return err
 	}

@@ -39,21 +39,18 @@ const lenient = "zeroPaddedFilemode=ignore,badFilemode=ignore,missingEmail=ignor
 	"badDateOverflow=ignore,badTimezone=ignore,zeroPaddedDate=ignore,multipleAuthors=ignore,nulInCommit=ignore," +
 	"missingTaggerEntry=ignore,badTagName=ignore,gitmodulesParse=ignore"
 
-// Objects says where objects become a repository's: GitDir is the git directory that has the directory objects.
-type Objects struct{ GitDir string }
+// objectsIn returns the directory in which the objects of a git directory are.
+func objectsIn(gitDir string) string { return filepath.Join(gitDir, "objects") }
 
-// dir returns the directory in which the objects are.
-func (o Objects) dir() string { return filepath.Join(o.GitDir, "objects") }
-
-// makeDir makes a directory for objects, for the users that may write the others: core.sharedRepository names some.
-func (o Objects) makeDir(dir string) error {
+// makeObjectDir makes a directory among objects, for the users that may write there: core.sharedRepository names some.
+func makeObjectDir(objects, dir string) error {
 	if !durable.IsMissing(dir) {
 		return nil
 	}
 	if err := (durable.OS{}).Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	st, err := os.Stat(o.dir())
+	st, err := os.Stat(objects)
 	if err != nil {
 		return err
 	}
@@ -68,12 +65,12 @@ func (p *Place) TakeObjects(ctx context.Context, ids, have []string) error {
 	} else if err != nil {
 		return muster.Errorf(muster.Unavailable, "the files of git-lfs cannot be taken over: %w", err)
 	}
-	return p.Take(ctx, "", Objects{p.repo.common}, ids, have)
+	return p.Take(ctx, "", p.repo.common, ids, have)
 }
 
-// Take is TakeObjects from the repository at dir, which lies in the working tree, to other objects. dir "" is the place
-// itself.
-func (p *Place) Take(ctx context.Context, dir string, to Objects, ids, have []string) error {
+// Take is TakeObjects from the repository at dir, which lies in the working tree, to the objects of the git directory
+// to. dir "" is the place itself.
+func (p *Place) Take(ctx context.Context, dir, to string, ids, have []string) error {
 	if slices.ContainsFunc(ids, func(id string) bool { return id == "" || !IsID(id) }) {
 		return muster.Errorf(muster.Invalid, "%q are no ids of objects", ids)
 	}
@@ -108,13 +105,14 @@ func (p *Place) Take(ctx context.Context, dir string, to Objects, ids, have []st
 	return moveIn(quarantine, to)
 }
 
-// quarantine makes an empty directory on the disk of the objects, from which they need only be renamed. end removes it.
-func (p *Place) quarantine(ctx context.Context, to Objects) (dir string, end func(), err error) {
-	dir = filepath.Join(to.GitDir, "muster", "quarantine", filepath.Base(filepath.Dir(p.Dir)), filepath.Base(p.Dir))
+// quarantine makes an empty directory in a git directory, on the disk of its objects: they need only be renamed. end
+// removes it.
+func (p *Place) quarantine(ctx context.Context, to string) (dir string, end func(), err error) {
+	dir = filepath.Join(to, "muster", "quarantine", filepath.Base(filepath.Dir(p.Dir)), filepath.Base(p.Dir))
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return "", nil, err
 	}
-	unlock, err := durable.New(durable.OS{Root: to.GitDir}).Lock(ctx, dir+".lock")
+	unlock, err := durable.New(durable.OS{Root: to}).Lock(ctx, dir+".lock")
 	if err != nil {
 		return "", nil, err
 	}
@@ -137,7 +135,7 @@ func quoteList(path string) string {
 }
 
 // pack has git write the objects to a file.
-func (p *Place) pack(ctx context.Context, dir string, file io.Writer, to Objects, ids, have []string) error {
+func (p *Place) pack(ctx context.Context, dir string, file io.Writer, to string, ids, have []string) error {
 	in := strings.Join(ids, "\n") + "\n"
 	for _, id := range have {
 		in += "^" + id + "\n"
@@ -147,7 +145,7 @@ func (p *Place) pack(ctx context.Context, dir string, file io.Writer, to Objects
 	}
 	_, err := p.Do(ctx, Call{Dir: dir, Stdin: in, ReadsTree: true, Out: file, MaxOut: maxTaken,
 		Script: packScript, Args: []string{"rev-list", "--objects", "--no-object-names", "--stdin"},
-		Env: append(slices.Clip(takeLimits), "ids="+filepath.Join(p.GitDir(), "ids-"+filepath.Base(to.GitDir)))})
+		Env: append(slices.Clip(takeLimits), "ids="+filepath.Join(p.GitDir(), "ids-"+filepath.Base(to)))})
 	switch {
 	case ExitCode(err) == tooManyObjectsCode || errors.Is(err, ErrTooMuch):
 		return errTooManyObjects
@@ -197,7 +195,7 @@ var (
 )
 
 // unpack has a git that can write only the quarantine unpack and check the objects, and the trees of the ids.
-func (p *Place) unpack(ctx context.Context, file *os.File, quarantine string, to Objects, ids []string) error {
+func (p *Place) unpack(ctx context.Context, file *os.File, quarantine, to string, ids []string) error {
 	check := "--strict=" + lenient
 	if p.repo.isPartial {
 		check = "--fsck-objects" // objects may be missing
@@ -208,10 +206,10 @@ func (p *Place) unpack(ctx context.Context, file *os.File, quarantine string, to
 	}
 	settings := append(slices.Clip(always), Setting{"core.bigFileThreshold", "16m"}, Setting{"pack.threads", "1"})
 	env := slices.Concat(p.repo.placeEnv(), settingsEnv(settings), takeLimits, []string{"GIT_DIR=" + p.Dir,
-		"GIT_OBJECT_DIRECTORY=" + quarantine, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quoteList(to.dir()),
+		"GIT_OBJECT_DIRECTORY=" + quarantine, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quoteList(objectsIn(to)),
 		"ids=" + strings.Join(ids, " ")})
 	_, err := p.repo.confined(ctx, Call{Dir: quarantine, In: file, Script: unpackScript, Args: args}, env,
-		[]string{quarantine}, []string{p.Dir, to.dir()})
+		[]string{quarantine}, []string{p.Dir, objectsIn(to)})
 	switch {
 	case ExitCode(err) == tooManyObjectsCode:
 		return errTooManyObjects
@@ -236,19 +234,20 @@ func isSmall(file *os.File) bool {
 }
 
 // moveIn moves the objects of a quarantine to those of a repository. A pack counts for git when its index is there.
-func moveIn(quarantine string, to Objects) error {
+func moveIn(quarantine, to string) error {
+	objects := objectsIn(to)
 	for _, isIndex := range []bool{false, true} {
 		err := fs.WalkDir(os.DirFS(quarantine), ".", func(name string, d fs.DirEntry, err error) error {
 			dir := path.Dir(name)
 			if err != nil || d.IsDir() || len(dir) != 2 && dir != "pack" || (path.Ext(name) == ".idx") != isIndex {
 				return err
 			}
-			dest := filepath.Join(to.dir(), name)
-			return errors.Join(to.makeDir(filepath.Dir(dest)), os.Rename(filepath.Join(quarantine, name), dest))
+			dest := filepath.Join(objects, name)
+			return errors.Join(makeObjectDir(objects, filepath.Dir(dest)), os.Rename(filepath.Join(quarantine, name), dest))
 		})
 		if err != nil {
 			return muster.Errorf(muster.Unavailable, "objects cannot be moved to the repository: %w", err)
 		}
 	}
-	return (durable.OS{}).SyncDir(filepath.Join(to.dir(), "pack"))
+	return (durable.OS{}).SyncDir(filepath.Join(objects, "pack"))
 }

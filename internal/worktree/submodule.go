@@ -180,7 +180,7 @@ func (c checkout) keep(ctx context.Context, file, commit, base string) error {
 			return errors.Join(err, errors.New("it is a shallow clone, and its history is missing"))
 		}
 	}
-	if err := p.Take(ctx, c.sub, git.Objects{GitDir: dest}, []string{commit}, have); err != nil {
+	if err := p.Take(ctx, c.sub, dest, []string{commit}, have); err != nil {
 		return err
 	}
 	_, err = c.repo.Do(ctx, git.Call{Dir: c.repo.CommonDir(), Env: []string{"GIT_DIR=" + dest}, Uninterruptible: true,

@@ -24,14 +24,15 @@ const (
 var errNoContent = muster.Errorf(muster.Unavailable, "the lane holds a merge that is not finished, or too much")
 
 // TemporaryCommit returns a commit of what the lane holds now, committed or not, without the files that git ignores. It
-// is made among the objects into of repo (see git.WithObjects), with a copy of the lane's git index in the directory
-// temp, which has nothing else: the lane's owner, who may be at work, sees no change. The same content has the same id.
+// is made among the objects below the git directory into, which are those of repo (see git.WithObjects), with a copy of
+// the lane's git index in the directory temp, which has nothing else: the lane's owner, who may be at work, sees no
+// change. The same content has the same id.
 // base reports that the lane holds nothing beyond its base.
 //
 // Unlike Commit, it looks for nothing that must not land, and keeps nothing of submodules. Errors: Unavailable while a
 // merge is not resolved and where there is too much to look at; those of Enter.
 func TemporaryCommit(
-	ctx context.Context, l *Lanes, repo *git.Repo, into git.Objects, name muster.Name, temp string,
+	ctx context.Context, l *Lanes, repo *git.Repo, into string, name muster.Name, temp string,
 ) (commit string, base bool, err error) {
 	c, err := l.enter(ctx, name)
 	if err != nil {

@@ -348,14 +348,14 @@ func TestATemporaryCommit(t *testing.T) {
 	mine, main := w.git(lane.Path, "rev-parse", "HEAD"), w.git(w.root, "rev-parse", "main")
 	take := func(name muster.Name, isBase bool) string {
 		t.Helper()
-		commit, is, err := worktree.TemporaryCommit(w.ctx(), w.Lanes, w.repo, git.Objects{GitDir: w.repo.CommonDir()}, name, temp)
+		commit, is, err := worktree.TemporaryCommit(w.ctx(), w.Lanes, w.repo, w.repo.CommonDir(), name, temp)
 		require.NoError(t, err)
 		equal(t, "it holds nothing", is, isBase)
 		return commit
 	}
 	refused := func(name muster.Name) {
 		t.Helper()
-		_, _, err := worktree.TemporaryCommit(w.ctx(), w.Lanes, w.repo, git.Objects{GitDir: w.repo.CommonDir()}, name, temp)
+		_, _, err := worktree.TemporaryCommit(w.ctx(), w.Lanes, w.repo, w.repo.CommonDir(), name, temp)
 		wants(t, err, muster.ErrUnavailable, "not finished, or too much")
 	}
 	equal(t, "of commits", take("one", false), mine)
