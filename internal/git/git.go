@@ -90,10 +90,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if err != nil {
 		return nil, muster.Errorf(muster.Invalid, "cannot find the directory %s: %w", dir, err)
 	}
-	switch st, err := os.Stat(dir); {
-	case err == nil && !st.IsDir():
-		return nil, muster.Errorf(muster.NotFound, "%s is a file, and not a directory", dir)
-	case err != nil:
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 		return nil, muster.Errorf(muster.NotFound, "there is no directory %s", dir)
 	}
 	if real, err := filepath.EvalSymlinks(dir); err == nil {

@@ -53,12 +53,6 @@ var (
 	lookTime = 30
 )
 
-// slowError says that git has worked for too long.
-func slowError() error {
-	return muster.Errorf(muster.Invalid, "git has worked for %d seconds only to see what has changed", lookTime).
-		WithHint("patterns in .gitignore and .gitattributes with many stars can take any time: make them simpler")
-}
-
 // Do runs git in the working tree, confined. Call.Dir is "" for the top, or the path of a repository below it, in which
 // git obeys whatever a command has written. Errors: *ExitError, the context's, and Unavailable.
 func (p *Place) Do(ctx context.Context, c Call) (string, error) {
@@ -221,17 +215,16 @@ func (r *runner) confined(ctx context.Context, c Call, env, write, read []string
 		return "", muster.Errorf(muster.Invalid, "git says more than anybody reads: %w", limited.err)
 	case err != nil:
 		return "", err
+	case isLook && exit == 128+24: // killed by SIGXCPU
+		return "", muster.Errorf(muster.Invalid, "git has worked for %d seconds only to see what has changed", lookTime).
+			WithHint("patterns in .gitignore and .gitattributes with many stars can take any time: make them simpler")
 	case exit != 0:
-		const killed = 128 + 24 // by SIGXCPU
-		code := exit
-		if isLook && exit == killed {
-			return "", slowError()
+		e := &ExitError{Args: c.Args, Code: exit, Stderr: text.String()}
+		if exit > 128 && e.Stderr == "" { // git itself ends with 128 after a fatal error, and says which
+			e.Code = -1
+			e.Stderr = fmt.Sprintf("it was killed, as where it needs more than %d MB of memory", helperMemory>>20)
 		}
-		if exit > 128 && text.Len() == 0 { // git itself ends with 128 after a fatal error, and says which
-			code = -1
-			fmt.Fprintf(&text, "it was killed, as where it needs more than %d MB of memory", helperMemory>>20)
-		}
-		return out.String(), &ExitError{Args: c.Args, Code: code, Stderr: text.String()}
+		return out.String(), e
 	case c.Warned != nil:
 		*c.Warned = text.Len() > 0
 	}

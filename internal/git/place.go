@@ -298,11 +298,9 @@ func (p *Place) Finish() error {
 	defer root.Close()
 	for _, name := range []string{"MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "MERGE_AUTOSTASH", "AUTO_MERGE",
 		"SQUASH_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD", "sequencer"} {
-		if err := root.RemoveAll(name); err != nil {
-			return err
-		}
+		err = cmp.Or(err, root.RemoveAll(name))
 	}
-	return nil
+	return err
 }
 
 // CopyIndex copies the index of the place to a file, with its time: git compares the content of a file that was written
@@ -381,13 +379,7 @@ func (p *Place) Run(ctx context.Context, args ...string) (string, error) {
 
 // Committed tells the place that the runtime has committed its index to the lane's branch.
 func (p *Place) Committed(ctx context.Context) error {
-	if err := p.Finish(); err != nil {
-		return err
-	}
-	if err := p.Refresh(); err != nil {
-		return err
-	}
-	return p.showBranch(ctx)
+	return cmp.Or(p.Finish(), p.Refresh(), p.showBranch(ctx))
 }
 
 // AwaitLock is Repo.AwaitLock for the locks of the place: its index and its HEAD.

@@ -31,20 +31,14 @@ func (p *Place) Refresh() error {
 	// What was copied last time tells a ref of the repository that is gone from one that the place has made.
 	noted := p.copied()
 	now := map[string]string{}
-	real := filepath.Join(p.repo.common, "refs")
-	err = filepath.WalkDir(real, func(file string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || strings.HasSuffix(file, ".lock") {
+	err = fs.WalkDir(os.DirFS(p.repo.common), "refs", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || strings.HasSuffix(name, ".lock") {
 			return ignoreMissing(err)
 		}
-		rel, err := filepath.Rel(p.repo.common, file)
-		if err != nil {
-			return err
-		}
-		data, err := durable.ReadRegular(file, maxRef)
+		data, err := durable.ReadRegular(filepath.Join(p.repo.common, filepath.FromSlash(name)), maxRef)
 		if err != nil {
 			return ignoreMissing(err)
 		}
-		name := filepath.ToSlash(rel)
 		now[name] = string(data)
 		if noted[name] == now[name] || name == p.ref {
 			return nil

@@ -11,7 +11,6 @@ import (
 
 	"muster"
 	"muster/internal/durable"
-	"muster/internal/text"
 )
 
 // A config may say that the files of the repository are elsewhere (core.worktree). A team's state, its lanes and what
@@ -139,18 +138,14 @@ func findTop(ctx context.Context, r *runner, dir string) (string, error) {
 	}
 	said, err := r.Run(ctx, r.common, "rev-parse", "--show-toplevel")
 	said = strings.TrimRight(said, "\n")
-	switch {
-	case err == nil && leadsTo(said, r.common):
-		return filepath.FromSlash(said), nil
-	case isExit(err) || said == r.common: // the latter is what git says where no config names another directory
-		return "", muster.Errorf(muster.Unavailable, "git cannot find the main worktree of %s", r.common).
-			WithHint("start muster in the directory that has the repository's own files")
-	case err != nil:
+	if err != nil && !isExit(err) {
 		return "", err
 	}
-	return "", muster.Errorf(muster.Invalid, "the config of %s says that the files of this repository are in %s, "+
-		"which has no .git that leads back", r.common, said).
-		WithHint("git --git-dir %s config --unset core.worktree", text.ShellQuote(r.common))
+	if err != nil || !leadsTo(said, r.common) {
+		return "", muster.Errorf(muster.Unavailable, "the main worktree of %s cannot be found: no .git leads back",
+			r.common).WithHint("start muster in the directory that has the repository's own files")
+	}
+	return filepath.FromSlash(said), nil
 }
 
 // leadsTo reports whether the .git of a directory is the git directory, or a file that names it.
