@@ -36,13 +36,17 @@ const (
 	attributesFile = "core.attributesfile"
 )
 
-// configHome returns the directory that has git/config and other files of the user's, "" where there is no home.
-func configHome() string {
+// usersFile returns the path of a file of the user's, such as config, for git in all repositories, "" where there is no
+// home.
+func usersFile(name string) string {
 	home := os.Getenv("XDG_CONFIG_HOME")
 	if user, err := os.UserHomeDir(); home == "" && err == nil {
 		home = filepath.Join(user, ".config")
 	}
-	return home
+	if home == "" {
+		return ""
+	}
+	return filepath.Join(home, "git", name)
 }
 
 // readConfig reads git's config as it is in dir. It is called once, when the repository is opened.
@@ -77,11 +81,7 @@ func (r *runner) readConfig(ctx context.Context, dir string) (c userConfig, err 
 	// An agent that changes one of these could hide what it did.
 	c.pinned = []Setting{{"core.filemode", value("core.filemode", "true")},
 		{"core.symlinks", value("core.symlinks", "true")}}
-	ignore, attributes := "", ""
-	if home := configHome(); home != "" {
-		ignore, attributes = filepath.Join(home, "git", "ignore"), filepath.Join(home, "git", "attributes")
-	}
-	ignore, attributes = value(excludesFile, ignore), value(attributesFile, attributes)
+	ignore, attributes := value(excludesFile, usersFile("ignore")), value(attributesFile, usersFile("attributes"))
 	c.userFiles = []Setting{{excludesFile, ignore}, {attributesFile, attributes}}
 	c.hooksPath = expandHome(c.settings["core.hookspath"])
 	c.identity, c.drivers = committer(c.settings["user.name"], c.settings["user.email"]), newDrivers(values)

@@ -14,25 +14,25 @@ import (
 	"muster/internal/durable"
 )
 
-// refFiles reads refs from git's own files. A turn asks again and again where a branch is, and a git process for it
-// would cost more than all the rest of the turn. Only the plain cases are answered here; everything else is left to
-// git.
-type refFiles struct {
-	common string
-	known  sync.Map // commits, by id, that git has named or a branch was at: they need not be asked about again
-	made   sync.Map // commits, by id, that this process has made, each a madeCommit
+// Refs are read from git's own files. A turn asks again and again where a branch is, and a git process for it would cost
+// more than all the rest of the turn. Only the plain cases are answered here; everything else is left to git.
+
+// commits are what is known of commits without git.
+type commits struct {
+	known sync.Map // by id, those that git has named or a branch was at: they need not be asked about again
+	made  sync.Map // by id, those that this process has made, each a madeCommit
 }
 
 // madeCommit is what a commit says, which nothing can change.
 type madeCommit struct{ tree, parent string }
 
-// value returns the value of a ref that all worktrees share, "" when there is none. ok is false when only git can tell.
-func (f *refFiles) value(ref string) (id string, ok bool) {
+// refValue returns the value of a ref that all worktrees share, "" when there is none. ok is false when only git can tell.
+func (r *runner) refValue(ref string) (id string, ok bool) {
 	if strings.ContainsAny(ref, "\\:*?[^~ \x00\n") ||
 		strings.Contains(ref, "..") || strings.HasSuffix(ref, "/") {
 		return "", false
 	}
-	file := filepath.Join(f.common, filepath.FromSlash(ref))
+	file := filepath.Join(r.common, filepath.FromSlash(ref))
 	if st, err := os.Lstat(file); err == nil && !st.Mode().IsRegular() { // git takes a symbolic link for a symbolic ref
 		return "", false
 	}
@@ -43,10 +43,10 @@ func (f *refFiles) value(ref string) (id string, ok bool) {
 		id = strings.TrimRight(string(data), "\n")
 		return id, id != "" && IsID(id)
 	}
-	if !errors.Is(err, os.ErrNotExist) || !f.areFiles() {
+	if !errors.Is(err, os.ErrNotExist) || !r.hasRefFiles() {
 		return "", false
 	}
-	data, err = readFile(filepath.Join(f.common, "packed-refs"))
+	data, err = readFile(filepath.Join(r.common, "packed-refs"))
 	if err != nil {
 		return "", errors.Is(err, os.ErrNotExist)
 	}
@@ -58,36 +58,32 @@ func (f *refFiles) value(ref string) (id string, ok bool) {
 	return id, id != "" && IsID(id)
 }
 
-// areFiles reports whether the repository keeps its refs in files of their own and in packed-refs. In another form of
+// hasRefFiles reports whether the repository keeps its refs in files of their own and in packed-refs. In another form of
 // keeping them a missing file says nothing.
-func (f *refFiles) areFiles() bool {
-	st, err := os.Stat(filepath.Join(f.common, "refs", "heads"))
+func (r *runner) hasRefFiles() bool {
+	st, err := os.Stat(filepath.Join(r.common, "refs", "heads"))
 	return err == nil && st.IsDir()
 }
 
-// commit returns the commit of a branch, or of the main worktree's HEAD, where that can be read. It is "" when git must
-// be asked.
-func (f *refFiles) commit(rev string) string {
-	if _, ok := f.known.Load(rev); ok {
+// readCommit returns the commit of a branch, or of the main worktree's HEAD, where that can be read. It is "" when git
+// must be asked.
+func (r *Repo) readCommit(rev string) string {
+	if _, ok := r.commits.known.Load(rev); ok {
 		return rev
 	}
-	// git lets a branch name nothing but a commit, so the type of the object need not be asked for.
 	if rev == "HEAD" {
-		rev = f.head()
+		_, rev, _ = strings.Cut(readLine(filepath.Join(r.common, "HEAD")), "ref: ")
 	}
-	id, ok := f.value(rev)
-	if !strings.HasPrefix(rev, "refs/heads/") || !ok || id == "" {
+	// git lets a branch name nothing but a commit, so the type of the object need not be asked for.
+	if !strings.HasPrefix(rev, "refs/heads/") {
 		return ""
 	}
-	f.known.Store(id, true)
+	id, ok := r.refValue(rev)
+	if !ok || id == "" {
+		return ""
+	}
+	r.commits.known.Store(id, true)
 	return id
-}
-
-// head returns the branch that the main worktree's HEAD points to: refs/heads/... It is "" where HEAD is detached or
-// cannot be read.
-func (f *refFiles) head() string {
-	_, branch, _ := strings.Cut(readLine(filepath.Join(f.common, "HEAD")), "ref: ")
-	return branch
 }
 
 // MadeAt returns the commit at which the runtime made a branch (refs/heads/...), as the first entry in the log of the

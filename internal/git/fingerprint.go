@@ -126,7 +126,7 @@ func (f *Fingerprint) takePlain(r *Repo, skip func(string) bool) {
 			add("the worktree "+filepath.Base(admin), filepath.Join(admin, "HEAD"))
 		}
 	}
-	users := []string{expandHome("~/.gitconfig"), filepath.Join(configHome(), "git", "config")}
+	users := []string{expandHome("~/.gitconfig"), usersFile("config")}
 	for _, s := range r.userFiles {
 		users = append(users, expandHome(s.Value))
 	}

@@ -1,8 +1,8 @@
 // Package git runs the git program for the runtime. Every git that the program starts goes through here.
 //
-// Repo is a repository: its refs (refs.go, files.go, locks.go), its commits and trees (objects.go) and its
-// worktrees (worktrees.go). Open finds one. A runner (run.go) makes one call; it decides what git may see and
-// do. files.go reads refs without git, and has the exclude file and what needs no Repo.
+// Repo is a repository: its refs (refs.go, files.go, locks.go), its commits and trees (objects.go) and its worktrees
+// (worktrees.go). Open finds one. A runner (run.go) makes one call; it decides what git may see and do. A Place (place.go)
+// is a worktree in which the commands of a member work; git is confined there (helper.go).
 //
 // The package keeps these invariants, whatever the repository's config and an agent's files say:
 //
@@ -13,35 +13,14 @@
 //   - Filters and merge drivers of the user's own config run, those of the repository's config only after TrustDrivers,
 //     both as they were when the repository was opened (drivers.go). External diffs and textconv never run. Where a
 //     filter does not run, a file is in lanes and checks as the repository stores it; who stages it must ask Filter.
-//   - Which changes of a working tree count is as the config said when the repository was
-//     opened (config.go). What else could make git overlook a change is off.
+//   - Which changes of a working tree count is as the config said when the repository was opened (config.go). What else
+//     could make git overlook a change is off.
 //   - Commits are what their ids say: replacements and grafts do not count.
 //   - Refs move in transactions that are synced to disk. A lock that a killed git left is broken only when no living
-//     git can hold it.
-//
-// # Locks
-//
-// git guards a ref, the packed refs, a HEAD and an index by a file NAME.lock, which it removes when it ends. A git that
-// is killed leaves it, and every later git fails. Three rules decide when such a lock is removed (locks.go):
-//
-//   - A ref that only the runtime moves (refs/muster/..., the branch of a lane that is being undone) is locked for
-//     milliseconds. BreakLocks removes a lock that stays for a second; its caller knows that no process of the team can
-//     be moving the ref.
-//   - Any other lock counts as abandoned after ten seconds.
-//   - That on the packed refs is left alone for thirty seconds: packing a large repository takes long, and if its lock
-//     is broken meanwhile, deleted refs come back.
-//
-// # Reading without git
-//
-// A git process takes milliseconds, and a turn of a member asks several times where a branch is and whether its
-// directory is still its lane. refFiles answers the usual form of these questions from git's own files, and says that
-// it does not know in every other case. It never writes.
-//
-// # Config
-//
-// The config is read once, when the repository is opened, and git in places sees nothing else. All other calls are
-// given what it said then of drivers, and of the changes that git sees. What is new in it since then they obey: only
-// the user writes it, and tools without a sandbox, which could run anything themselves.
+//     git can hold it (locks.go).
+//   - The config is read once, when the repository is opened, and git in places sees nothing else. All other calls are
+//     given what it said then of drivers, and of the changes that git sees. What is new in it since then they obey:
+//     only the user writes it, and tools without a sandbox, which could run anything themselves.
 //
 // What refs and worktrees mean to muster is for the packages worktree and landing.
 package git
@@ -65,7 +44,7 @@ import (
 type Repo struct {
 	runner
 	linked string // the linked worktree that it was opened from; "" for the main one
-	files  refFiles
+	commits
 	excludes
 }
 
@@ -117,7 +96,7 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if err := cmp.Or(tooOld, err, unreadable); err != nil {
 		return nil, err
 	}
-	if r.files.common = r.common; lane != "" {
+	if lane != "" {
 		r.linked = lane
 	}
 	if _, err := r.Resolve(ctx, "HEAD"); err != nil {

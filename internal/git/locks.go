@@ -12,6 +12,9 @@ import (
 	"muster"
 )
 
+// git guards a ref, the packed refs, a HEAD and an index by a file NAME.lock, which it removes when it ends. A git that
+// is killed leaves it, and every later git fails. A lock on a ref that only the runtime moves is removed after a second
+// (BreakLocks), and any other one at an age at which no living git holds it.
 const (
 	// abandonedAge is the age at which a lock on a ref that other programs move too is a dead git's. A living one holds
 	// it for milliseconds, unless a hook runs meanwhile.
@@ -23,8 +26,7 @@ const (
 	lockTimeout = abandonedPackedAge + 3*time.Second
 )
 
-// packedRefsLock is the lock on the packed refs, which deleting any ref takes. It is the only one that a living git may
-// hold for long.
+// packedRefsLock is the lock on the packed refs, which deleting any ref takes.
 const packedRefsLock = "packed-refs.lock"
 
 // BreakLocks removes the locks that a killed git left on a ref, or on the refs below a directory of them such as
@@ -75,9 +77,8 @@ func refLock(common, ref string) string {
 
 // clearLocks waits until each of the locks is gone or replaced, and removes those that a killed git has left. A lock
 // that was replaced is a living git's, which has taken the next one. areOurs says that only this program moves these
-// refs, and that none of its gits lives: elsewhere a lock may be that of the user's own git. Nothing is removed before
-// a second has passed, however old a clock makes a lock look: a living git has let go of its lock long before, and to
-// take one from it would break its transaction, or ours.
+// refs, and that none of its gits lives. Nothing is removed before a second has passed, however old a clock makes a
+// lock look: a living git has let go of its lock long before, and to take one from it would break its transaction.
 func clearLocks(ctx context.Context, paths []string, areOurs bool) error {
 	var locks []lock
 	for _, path := range paths {

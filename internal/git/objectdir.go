@@ -25,7 +25,6 @@ func WithObjects(r *Repo, dir string) (*Repo, error) {
 	}
 	// The rest of r is for its own users: what it knows of refs may be of objects that the other does not have.
 	with := &Repo{runner: r.runner, linked: r.linked}
-	with.files.common = r.common
 	with.env = append(slices.Clip(with.env), "GIT_OBJECT_DIRECTORY="+dir)
 	return with, nil
 }

@@ -10,7 +10,7 @@ import (
 
 // Tree returns the tree of a commit.
 func (r *Repo) Tree(ctx context.Context, commit string) (string, error) {
-	if made, ok := r.files.made.Load(commit); ok {
+	if made, ok := r.commits.made.Load(commit); ok {
 		return made.(madeCommit).tree, nil
 	}
 	return r.revParse(ctx, r.common, commit, "tree")
@@ -30,7 +30,7 @@ func (r *Repo) commitTree(ctx context.Context, c Call, tree string, parents []st
 	out, err := r.Do(ctx, c)
 	id := strings.TrimSpace(out)
 	if err == nil && len(parents) > 0 && IsID(tree) {
-		r.files.made.Store(id, madeCommit{tree, parents[0]})
+		r.commits.made.Store(id, madeCommit{tree, parents[0]})
 	}
 	return id, err
 }

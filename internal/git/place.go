@@ -68,7 +68,7 @@ func OpenPlace(r *Repo, tree, ref string) (*Place, error) {
 	if admin == "" {
 		return nil, muster.Errorf(muster.NotFound, "there is no worktree at %s", tree)
 	}
-	if !r.files.areFiles() {
+	if !r.hasRefFiles() {
 		return nil, muster.Errorf(muster.Unavailable, "the refs of this repository are no files").
 			WithHint("git refs migrate --ref-format=files, or start muster with --no-sandbox")
 	}
@@ -193,7 +193,7 @@ func linkTo(link, path string) error {
 
 // adopt gives a new place what git keeps of the registered worktree. No command has run there yet.
 func (p *Place) adopt(root *os.Root, admin string) error {
-	made, _ := p.repo.files.value(p.ref) // no log says so where the user's git keeps none
+	made, _ := p.repo.refValue(p.ref) // no log says so where the user's git keeps none
 	if err := durable.New(durable.OS{}).Replace(filepath.Join(admin, placeMark), []byte(made+"\n")); err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func PlaceHead(r *Repo, tree string) (head string, ok bool) {
 	if !ok || IsID(head) || !isUsual && head == lanes {
 		return "HEAD", ok
 	}
-	if id, isKnown := r.files.value(head); isKnown && id != "" {
+	if id, isKnown := r.refValue(head); isKnown && id != "" {
 		return head, true
 	}
 	// A branch that commands have made. Those of lanes are muster's.

@@ -51,7 +51,7 @@ func (p *Place) Refresh() error {
 		}
 	}
 	// The lane's own branch is where the runtime has it, whatever a command has written there. It may be packed.
-	if id, ok := p.repo.files.value(p.ref); ok && id != "" && err == nil {
+	if id, ok := p.repo.refValue(p.ref); ok && id != "" && err == nil {
 		now[p.ref] = id + "\n"
 		err = p.write(root, path.Join(gitName, p.ref), []byte(now[p.ref]))
 	}
@@ -146,8 +146,8 @@ func (p *Place) TakeBranch(ctx context.Context) error {
 	if err != nil || id == was || was == "" || id == "" || !IsID(id) {
 		return ignoreMissing(err)
 	}
-	if now, ok := p.repo.files.value(p.ref); !ok || now != id { // an earlier call may have moved it
-		if err := p.TakeObjects(ctx, []string{id}, p.have(copied)); err != nil {
+	if now, ok := p.repo.refValue(p.ref); !ok || now != id { // an earlier call may have moved it
+		if err := p.TakeObjects(ctx, []string{id}, p.Have()); err != nil {
 			return err
 		}
 		err = p.repo.UpdateRefs(ctx, []RefUpdate{{Ref: p.ref, New: id, Old: was}})
@@ -168,10 +168,9 @@ func (p *Place) TakeBranch(ctx context.Context) error {
 }
 
 // Have returns commits that the repository has, the lane's branch first.
-func (p *Place) Have() []string { return p.have(p.copied()) }
-
-func (p *Place) have(copied map[string]string) (ids []string) {
+func (p *Place) Have() (ids []string) {
 	const most = 500 // that are named to git
+	copied := p.copied()
 	for _, ref := range append([]string{p.ref}, slices.Sorted(maps.Keys(copied))...) {
 		id := strings.TrimSpace(copied[ref])
 		isOurs := strings.HasPrefix(ref, "refs/heads/") || strings.HasPrefix(ref, "refs/muster/")

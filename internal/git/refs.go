@@ -29,13 +29,13 @@ func (r *Repo) ResolveIn(ctx context.Context, dir, rev string) (string, error) {
 		return "", muster.Errorf(muster.Invalid, "%q does not name a commit", rev)
 	}
 	if dir == r.common {
-		if id := r.files.commit(rev); id != "" {
+		if id := r.readCommit(rev); id != "" {
 			return id, nil
 		}
 	}
 	id, err := r.revParse(ctx, dir, rev, "commit")
 	if err == nil {
-		r.files.known.Store(id, true)
+		r.commits.known.Store(id, true)
 	}
 	return id, err
 }
@@ -69,7 +69,7 @@ func (r *Repo) IsAncestor(ctx context.Context, a, b string) (bool, error) {
 	}
 	// A landing asks about the commits that it has just made.
 	for at := b; IsID(a) && a != ""; {
-		made, ok := r.files.made.Load(at)
+		made, ok := r.commits.made.Load(at)
 		if !ok {
 			break
 		}
@@ -94,7 +94,7 @@ func (r *runner) hasBase(ctx context.Context, args ...string) (bool, error) {
 
 // Ref returns the value of a ref, "" when there is none.
 func (r *Repo) Ref(ctx context.Context, ref string) (string, error) {
-	if id, ok := r.files.value(ref); ok {
+	if id, ok := r.refValue(ref); ok {
 		return id, nil
 	}
 	all, err := r.Refs(ctx, ref)
@@ -104,7 +104,7 @@ func (r *Repo) Ref(ctx context.Context, ref string) (string, error) {
 // Branch returns where a branch (refs/heads/...) is, "" when there is none or when it is broken. link is the ref that
 // it leads to when it is symbolic, "" when it is a branch of its own.
 func (r *Repo) Branch(ctx context.Context, ref string) (commit, link string, err error) {
-	if id, ok := r.files.value(ref); ok {
+	if id, ok := r.refValue(ref); ok {
 		return id, "", nil
 	}
 	out, err := r.Run(ctx, r.common, "for-each-ref", "--format=%(refname) %(objectname) %(symref)", ref)
@@ -151,7 +151,7 @@ func InTheWay(ctx context.Context, r *Repo, ref string) (map[string]string, erro
 		return nil, err
 	}
 	maps.DeleteFunc(found, func(other, _ string) bool { return !excludeEachOther(ref, other) })
-	if !r.files.areFiles() {
+	if !r.hasRefFiles() {
 		return found, nil
 	}
 	file := filepath.Join(r.common, filepath.FromSlash(ref))

@@ -28,7 +28,20 @@ func (r *Repo) Worktrees(ctx context.Context) ([]Worktree, error) {
 	if err != nil {
 		return nil, muster.Errorf(muster.Unavailable, "git cannot list the worktrees: %w", err)
 	}
-	return parseWorktrees(out), nil
+	var all []Worktree
+	for block := range strings.SplitSeq(out, "\x00\x00") {
+		fields := map[string]string{}
+		for line := range strings.SplitSeq(block, "\x00") {
+			key, value, _ := strings.Cut(line, " ")
+			fields[key] = value
+		}
+		has := func(key string) bool { _, ok := fields[key]; return ok }
+		if has("worktree") {
+			all = append(all, Worktree{Path: filepath.FromSlash(fields["worktree"]), Branch: fields["branch"],
+				Locked: has("locked"), Prunable: has("prunable")})
+		}
+	}
+	return all, nil
 }
 
 // retry runs git in the common directory, again while it fails, at most so many times.
@@ -62,7 +75,7 @@ func (r *Repo) CheckedOut(ctx context.Context, branch string) (string, error) {
 // HEAD say. It is false where one may have it, and where only git can tell.
 func IsNowhere(r *Repo, branch string) bool {
 	admins, err := registrations(r.common)
-	if err != nil || !r.files.areFiles() {
+	if err != nil || !r.hasRefFiles() {
 		return false
 	}
 	for _, admin := range append(admins, r.common) {
@@ -76,29 +89,11 @@ func IsNowhere(r *Repo, branch string) bool {
 			continue // detached
 		}
 		other, isSymbolic := strings.CutPrefix(at, "ref: ")
-		if _, isPlain := r.files.value(other); !isSymbolic || other == branch || !isPlain { // it may lead to the branch
+		if _, isPlain := r.refValue(other); !isSymbolic || other == branch || !isPlain { // it may lead to the branch
 			return false
 		}
 	}
 	return true
-}
-
-// parseWorktrees reads the output of git worktree list --porcelain -z.
-func parseWorktrees(out string) []Worktree {
-	var all []Worktree
-	for block := range strings.SplitSeq(out, "\x00\x00") {
-		fields := map[string]string{}
-		for line := range strings.SplitSeq(block, "\x00") {
-			key, value, _ := strings.Cut(line, " ")
-			fields[key] = value
-		}
-		has := func(key string) bool { _, ok := fields[key]; return ok }
-		if has("worktree") {
-			all = append(all, Worktree{Path: filepath.FromSlash(fields["worktree"]), Branch: fields["branch"],
-				Locked: has("locked"), Prunable: has("prunable")})
-		}
-	}
-	return all
 }
 
 // AddWorktree checks a commit out at path, an empty or missing directory: on branch (a name below refs/heads/, which
