@@ -103,15 +103,6 @@ func expandHome(path string) string {
 	return path
 }
 
-// underHome writes a path below the user's home directory with ~/.
-func underHome(path string) string {
-	home, _ := os.UserHomeDir() // without one no path is below it
-	if below, ok := strings.CutPrefix(path, home+string(filepath.Separator)); ok && home != "" {
-		return "~/" + filepath.ToSlash(below)
-	}
-	return path
-}
-
 // caseSetting says whether the file system tells names apart that differ in their case. The config may be wrong about
 // it, when the repository was copied from another system: then git would take two files for one.
 func caseSetting(common string) Setting {

@@ -22,10 +22,12 @@ type Fingerprint struct {
 	root  string // of the main working tree
 	head  string
 	refs  map[string]string // by name
-	index string            // a hash of what is staged
 	files map[string]string // stamps of the files of the main working tree that are tracked or not ignored, by name
-	plain map[string]string // a hash of each config, hook and other file of the git directory, by what people call it
+	plain map[string]string // a hash of the index, and of each config, hook and other file, by what people call it
 }
+
+// theIndex is what people call what is staged.
+const theIndex = "the index"
 
 // maxWatched is how many files of a working tree a fingerprint has. Of a larger one it has the first.
 const maxWatched = 50_000
@@ -43,7 +45,8 @@ func TakeFingerprint(
 	case err != nil && (ctx.Err() != nil || before == nil):
 		return nil, err
 	case err != nil:
-		f.refs, f.index, names = before.refs, before.index, slices.Collect(maps.Keys(before.files))
+		f.refs, f.plain[theIndex] = before.refs, before.plain[theIndex]
+		names = slices.Collect(maps.Keys(before.files))
 	}
 	for _, name := range names {
 		f.files[name] = stampOf(filepath.Join(r.root, filepath.FromSlash(name)))
@@ -72,7 +75,7 @@ func (f *Fingerprint) askGit(ctx context.Context, r *Repo, skip func(string) boo
 		}
 		names = append(names, name)
 	}
-	f.index = string(staged.Sum(nil))
+	f.plain[theIndex] = string(staged.Sum(nil))
 	slices.Sort(names)
 	return names[:min(len(names), maxWatched)], nil
 }
@@ -126,14 +129,15 @@ func (f *Fingerprint) takePlain(r *Repo, skip func(string) bool) {
 			add("the worktree "+filepath.Base(admin), filepath.Join(admin, "HEAD"))
 		}
 	}
-	users := []string{expandHome("~/.gitconfig"), usersFile("config")}
+	users := []string{"~/.gitconfig", usersFile("config")}
 	for _, s := range r.userFiles {
-		users = append(users, expandHome(s.Value))
+		users = append(users, s.Value)
 	}
-	for _, path := range users {
+	for _, name := range users {
 		// What is a link in many homes is followed. Without a home the path is relative.
+		path := expandHome(name)
 		if real, err := filepath.EvalSymlinks(path); err == nil && filepath.IsAbs(path) {
-			add(underHome(path), real)
+			add(name, real)
 		}
 	}
 }
@@ -143,9 +147,6 @@ func (f *Fingerprint) takePlain(r *Repo, skip func(string) bool) {
 func (f *Fingerprint) Changes(before *Fingerprint) (changes []string) {
 	if f.head != before.head {
 		changes = append(changes, fmt.Sprintf("HEAD (%s, was %s)", shortRef(f.head), shortRef(before.head)))
-	}
-	if f.index != before.index {
-		changes = append(changes, "the index")
 	}
 	add := func(what string, names []string) {
 		if len(names) > 0 {

@@ -55,9 +55,6 @@ func MissingFiles(ctx context.Context, r *Repo, commit string) (n int, err error
 // maxLFSFiles is how many files of git-lfs may be taken over at once.
 const maxLFSFiles = 100_000
 
-var errTooManyFilesOfLFS = muster.Errorf(muster.Invalid, "git-lfs has written more than %d MB or %d files in the lane",
-	int64(MaxUnpacked)>>20, maxLFSFiles).WithHint("remove those that no commit needs: git lfs prune, in the lane")
-
 // filesScript copies the files of git-lfs in the directory $from that $have does not have to $to, with their holes,
 // which count as what they are when they are read. find prints no character but those of sums and slashes. No file gets
 // longer than it was when it was counted, whatever takes its name meanwhile.
@@ -95,7 +92,9 @@ func (p *Place) takeFiles(ctx context.Context) error {
 		[]string{quarantine}, []string{p.Dir, to})
 	stop()
 	if ExitCode(err) == tooManyObjectsCode {
-		return errTooManyFilesOfLFS
+		return muster.Errorf(muster.Invalid, "git-lfs has written more than %d MB or %d files in the lane",
+			int64(MaxUnpacked)>>20, maxLFSFiles).
+			WithHint("remove those that no commit needs: git lfs prune, in the lane")
 	}
 	if err != nil {
 		return err

@@ -56,18 +56,9 @@ func (r *Repo) AwaitLock(ctx context.Context, ref string) error {
 	return clearLocks(ctx, []string{refLock(r.common, ref), filepath.Join(r.common, packedRefsLock)}, false)
 }
 
-// AwaitWorktreeLock is AwaitLock for the locks of a worktree: its index and its HEAD.
-func (r *Repo) AwaitWorktreeLock(ctx context.Context, path string) error {
-	dir := AdminDir(r.common, path) // a command in a lane may let its .git file name another's
-	if dir == "" {
-		return nil
-	}
-	return clearLocks(ctx, worktreeLocks(dir), false)
-}
-
-// worktreeLocks returns the locks in the git directory of a worktree.
-func worktreeLocks(dir string) []string {
-	return []string{filepath.Join(dir, "index.lock"), filepath.Join(dir, "HEAD.lock")}
+// AwaitWorktreeLock is Repo.AwaitLock for the locks in the git directory of a worktree: on its index and its HEAD.
+func AwaitWorktreeLock(ctx context.Context, gitDir string) error {
+	return clearLocks(ctx, []string{filepath.Join(gitDir, "index.lock"), filepath.Join(gitDir, "HEAD.lock")}, false)
 }
 
 // refLock returns the path of the lock on a ref.

@@ -116,17 +116,13 @@ func (p *Place) make(admin string) error {
 	defer root.Close()
 	isNew := durable.IsMissing(filepath.Join(p.GitDir(), "HEAD"))
 	for _, dir := range made {
-		if err := makeDir(root, path.Join(gitName, dir)); err != nil {
-			return err
-		}
+		err = cmp.Or(err, makeDir(root, path.Join(gitName, dir)))
 	}
 	// Where the settings are the same as before, commands may have changed theirs.
-	if was, err := p.read("config", MaxFile); err != nil || !bytes.Equal(was, config) {
-		if err := p.write(root, "git/config", config); err != nil {
-			return err
-		}
+	if was, readErr := p.read("config", MaxFile); readErr != nil || !bytes.Equal(was, config) {
+		err = cmp.Or(err, p.write(root, "git/config", config))
 	}
-	if err := root.RemoveAll("git/commondir"); err != nil {
+	if err := cmp.Or(err, root.RemoveAll("git/commondir")); err != nil {
 		return err
 	}
 	files := map[string][]byte{
@@ -137,9 +133,7 @@ func (p *Place) make(admin string) error {
 		"config":       config, "link": linkText(p.GitDir()),
 	}
 	for name, data := range files {
-		if err := p.write(root, name, data); err != nil {
-			return err
-		}
+		err = cmp.Or(err, p.write(root, name, data))
 	}
 	for _, name := range written {
 		err = cmp.Or(err, linkTo(filepath.Join(p.Dir, name), filepath.Join(p.GitDir(), name)))
@@ -232,10 +226,8 @@ func HasPlace(common, tree string) bool {
 
 // Head returns what HEAD is in the place: refs/heads/..., or a commit. ok is false where a command has made it
 // something else.
-func (p *Place) Head() (head string, ok bool) { return placeHead(p.Dir) }
-
-func placeHead(dir string) (head string, ok bool) {
-	data, _ := durable.ReadBelow(dir, filepath.Join(dir, gitName, "HEAD"), maxRef) // what cannot be read is no HEAD
+func (p *Place) Head() (head string, ok bool) {
+	data, _ := p.read("git/HEAD", maxRef) // what cannot be read is no HEAD
 	head, isBranch := strings.CutPrefix(strings.TrimSpace(string(data)), "ref: ")
 	if isBranch {
 		return head, strings.HasPrefix(head, "refs/") && !strings.ContainsAny(head, "\n\x00")
@@ -258,8 +250,8 @@ func PlaceHead(r *Repo, tree string) (head string, ok bool) {
 	case !isUsual && (users == "" || !IsID(users)):
 		return "", false
 	}
-	dir := placeDir(r.common, tree)
-	head, ok = placeHead(dir)
+	p := &Place{repo: r, Tree: tree, Dir: placeDir(r.common, tree)}
+	head, ok = p.Head()
 	if !ok || IsID(head) || !isUsual && head == lanes {
 		return "HEAD", ok
 	}
@@ -267,7 +259,7 @@ func PlaceHead(r *Repo, tree string) (head string, ok bool) {
 		return head, true
 	}
 	// A branch that commands have made. Those of lanes are muster's.
-	_, err := durable.ReadBelow(dir, filepath.Join(dir, gitName, filepath.FromSlash(head)), maxRef)
+	_, err := p.read(path.Join(gitName, head), maxRef)
 	return head, err == nil && !strings.HasPrefix(head, "refs/heads/wt/")
 }
 
@@ -380,9 +372,4 @@ func (p *Place) Run(ctx context.Context, args ...string) (string, error) {
 // Committed tells the place that the runtime has committed its index to the lane's branch.
 func (p *Place) Committed(ctx context.Context) error {
 	return cmp.Or(p.Finish(), p.Refresh(), p.showBranch(ctx))
-}
-
-// AwaitLock is Repo.AwaitLock for the locks of the place: its index and its HEAD.
-func (p *Place) AwaitLock(ctx context.Context) error {
-	return clearLocks(ctx, worktreeLocks(p.GitDir()), false)
 }

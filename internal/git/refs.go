@@ -289,11 +289,10 @@ func checkRefs(ctx context.Context, r *Repo, updates []RefUpdate) error {
 func syncRefs(common string, updates []RefUpdate) error {
 	dirs := map[string]bool{".": true, "reftable": true} // "." has packed-refs
 	for _, u := range updates {
-		for dir := filepath.Dir(filepath.FromSlash(u.Ref)); dir != "."; dir = filepath.Dir(dir) {
+		for dir := path.Dir(u.Ref); dir != "."; dir = path.Dir(dir) { // git makes those above that are missing
 			dirs[dir] = true
 		}
 	}
-	// The directories above are synced too, because git makes those that are missing.
 	for dir := range dirs {
 		// A directory that a deletion emptied is gone, and only some repositories have a reftable.
 		if err := (durable.OS{}).SyncDir(filepath.Join(common, dir)); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -186,13 +186,9 @@ done | tr '\n\000' '_\n' | awk -v most="$max_path" -v n="$max_files" '
 	$0 == "/" { exit 1 }
 	length > most || ++files > n { exit 4 }'`
 
-// These say that more was committed than anybody means to.
-var (
-	errTooManyObjects = muster.Errorf(muster.Invalid, "what was committed has more than %d MB or %d objects",
-		int64(MaxUnpacked)>>20, maxTakenObjects)
-	errTooManyFiles = muster.Errorf(muster.Invalid, "what was committed has more than %d files and directories, or "+
-		"one with a name of more than %d bytes", maxTakenFiles, maxPath)
-)
+// errTooManyObjects says that more was committed than anybody means to.
+var errTooManyObjects = muster.Errorf(muster.Invalid, "what was committed has more than %d MB or %d objects",
+	int64(MaxUnpacked)>>20, maxTakenObjects)
 
 // unpack has a git that can write only the quarantine unpack and check the objects, and the trees of the ids.
 func (p *Place) unpack(ctx context.Context, file *os.File, quarantine, to string, ids []string) error {
@@ -214,7 +210,8 @@ func (p *Place) unpack(ctx context.Context, file *os.File, quarantine, to string
 	case ExitCode(err) == tooManyObjectsCode:
 		return errTooManyObjects
 	case ExitCode(err) == tooManyFilesCode:
-		return errTooManyFiles
+		return muster.Errorf(muster.Invalid, "what was committed has more than %d files and directories, or "+
+			"one with a name of more than %d bytes", maxTakenFiles, maxPath)
 	case isExit(err):
 		return muster.Errorf(muster.Invalid, "what was committed cannot be taken over: %w", err).
 			WithHint("git fsck --strict, in the lane")

@@ -28,7 +28,8 @@ func (l *Lanes) Commit(ctx context.Context, name muster.Name, message string) (h
 	defer release()
 	p, err := c.place(ctx)
 	if err == nil {
-		err = p.AwaitLock(ctx) // a git of a tool that was killed leaves its lock, with which every later git would fail
+		// A git of a tool that was killed leaves its lock, with which every later git would fail.
+		err = git.AwaitWorktreeLock(ctx, p.GitDir())
 	}
 	if err == nil {
 		head, err = c.commit(ctx, message)

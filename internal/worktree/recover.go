@@ -88,7 +88,11 @@ func (l *Lanes) recoverLane(ctx context.Context, doc *document, lane muster.Lane
 	if err := l.repo.BreakLocks(ctx, branchRef(lane)); err != nil {
 		return err
 	}
-	return l.repo.AwaitWorktreeLock(ctx, lane.Path)
+	admin := git.AdminDir(l.repo.CommonDir(), lane.Path) // a command in a lane may let its .git file name another's
+	if admin == "" {
+		return nil
+	}
+	return git.AwaitWorktreeLock(ctx, admin)
 }
 
 // gitEndTime is how long the git of a killed process may need to end after it.
