@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"muster/internal/durable"
 )
@@ -36,9 +35,7 @@ func RunAsUser(ctx context.Context, dir string, args ...string) (said string, er
 	// too, as it would if the user had started it.
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // git then removes its lock files
-	cmd.WaitDelay = patience
-	err = cmd.Run()
+	err = run(cmd)
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && ctx.Err() == nil {
 		text := errs.String()
 		if strings.TrimSpace(text) == "" { // some commands say on standard output why they fail

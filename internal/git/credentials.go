@@ -10,11 +10,7 @@ import (
 
 // GitDirs returns a git directory, then those of its submodules.
 func GitDirs(dir string) []string {
-	all := []string{dir}
-	for i := 0; i < len(all); i++ {
-		all = append(all, gitDirsIn(filepath.Join(all[i], "modules"))...)
-	}
-	return all
+	return append([]string{dir}, gitDirsIn(filepath.Join(dir, "modules"))...)
 }
 
 // gitDirsIn returns the git directories in a directory of modules, whose names may have slashes.
@@ -23,7 +19,7 @@ func gitDirsIn(modules string) (all []string) {
 	for _, e := range entries {
 		dir := filepath.Join(modules, e.Name())
 		if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err == nil {
-			all = append(all, dir)
+			all = append(all, GitDirs(dir)...)
 		} else if e.IsDir() {
 			all = append(all, gitDirsIn(dir)...)
 		}

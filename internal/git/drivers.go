@@ -119,10 +119,8 @@ func newDrivers(values []scoped) drivers {
 // "filter.NAME.clean = COMMAND". They do not run unless TrustDrivers was called.
 func (r *runner) UntrustedDrivers() []string {
 	var lines []string
-	for section, def := range r.drivers.local {
-		for variable, value := range def {
-			lines = append(lines, section+"."+variable+" = "+value)
-		}
+	for _, v := range valuesOf(r.drivers.local) {
+		lines = append(lines, v.key+" = "+v.value)
 	}
 	slices.Sort(lines)
 	return lines
@@ -187,15 +185,16 @@ func (d drivers) settings(isStaging bool) (settings []Setting) {
 }
 
 // DriverConfig returns the filters and merge drivers that run as the text of a config file.
-func (r *runner) DriverConfig() string {
-	var values []scoped
-	for _, section := range slices.Sorted(maps.Keys(r.drivers.armed)) {
-		d := r.drivers.armed[section]
-		for _, name := range slices.Sorted(maps.Keys(d)) {
-			values = append(values, scoped{key: section + "." + name, value: d[name]})
+func (r *runner) DriverConfig() string { return configText(valuesOf(r.drivers.armed)) }
+
+// valuesOf returns the values of drivers, in the order of their sections.
+func valuesOf(all map[string]driver) (values []scoped) {
+	for _, section := range slices.Sorted(maps.Keys(all)) {
+		for _, name := range slices.Sorted(maps.Keys(all[section])) {
+			values = append(values, scoped{key: section + "." + name, value: all[section][name]})
 		}
 	}
-	return configText(values)
+	return values
 }
 
 // plainDiff makes a command that shows differences show git's own. No setting turns off an external diff or a textconv,

@@ -2,7 +2,6 @@ package git
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -35,13 +34,10 @@ func (r *Repo) BreakLocks(ctx context.Context, under string) error {
 	locks := []string{refLock(r.common, under)}
 	top := filepath.Join(r.common, filepath.FromSlash(under))
 	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
 		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".lock") {
 			locks = append(locks, path)
 		}
-		return err
+		return ignoreMissing(err)
 	})
 	if err != nil {
 		return muster.Errorf(muster.Unavailable, "the refs below %s cannot be read: %w", under, err)

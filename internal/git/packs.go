@@ -21,12 +21,13 @@ func (r *Repo) Pack(ctx context.Context, base, commit string) error {
 	dir := filepath.Join(r.common, "objects", "pack")
 	args := []string{"pack-objects", "--revs", "--non-empty", "--incremental", "--delta-base-offset",
 		"--index-version=2", "--quiet", filepath.Join(dir, "pack")}
-	if _, err := r.Do(ctx, Call{Dir: r.common, Stdin: revisions, Args: args}); err != nil {
-		return muster.Errorf(muster.Unavailable, "commits cannot be made durable: %w", err)
+	_, err := r.Do(ctx, Call{Dir: r.common, Stdin: revisions, Args: args})
+	if err == nil {
+		failpoint.Hit("objects.packed")
+		err = durable.OS{}.SyncDir(dir)
 	}
-	failpoint.Hit("objects.packed")
-	if err := (durable.OS{}).SyncDir(dir); err != nil {
-		return muster.Errorf(muster.Unavailable, "%s cannot be synced: %w", dir, err)
+	if err != nil {
+		return muster.Errorf(muster.Unavailable, "commits cannot be made durable: %w", err)
 	}
 	return nil
 }

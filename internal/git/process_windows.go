@@ -2,8 +2,7 @@ package git
 
 import "syscall"
 
-// newAttributes keeps git out of the console's process group: a Ctrl-C is for muster, which lets git finish its last
-// write. This system cannot end git when muster dies, so such a git ends by itself.
+// newAttributes is as on Linux. This system cannot end git when muster dies, so such a git ends by itself.
 func newAttributes(bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }

@@ -64,18 +64,16 @@ func (r *Repo) CurrentBranch(ctx context.Context) (string, error) {
 
 // IsAncestor reports whether commit a is b or lies in its history.
 func (r *Repo) IsAncestor(ctx context.Context, a, b string) (bool, error) {
-	if a == b && IsID(a) && a != "" {
-		return true, nil
-	}
 	// A landing asks about the commits that it has just made.
 	for at := b; IsID(a) && a != ""; {
+		if at == a {
+			return true, nil
+		}
 		made, ok := r.commits.made.Load(at)
 		if !ok {
 			break
 		}
-		if at = made.(madeCommit).parent; at == a {
-			return true, nil
-		}
+		at = made.(madeCommit).parent
 	}
 	return r.hasBase(ctx, "--is-ancestor", a, b)
 }
@@ -107,21 +105,12 @@ func (r *Repo) Branch(ctx context.Context, ref string) (commit, link string, err
 	if id, ok := r.refValue(ref); ok {
 		return id, "", nil
 	}
-	out, err := r.Run(ctx, r.common, "for-each-ref", "--format=%(refname) %(objectname) %(symref)", ref)
-	if err != nil {
+	link, err = r.Run(ctx, r.common, "symbolic-ref", "-q", ref)
+	if ExitCode(err) < 0 { // 1: it is not symbolic; 128: it is broken
 		return "", "", err
 	}
-	for line := range strings.Lines(out) {
-		if f := strings.Split(strings.TrimRight(line, "\n"), " "); len(f) == 3 && f[0] == ref {
-			return f[1], f[2], nil
-		}
-	}
-	// A symbolic ref that leads nowhere is in no list.
-	link, err = r.Run(ctx, r.common, "symbolic-ref", "-q", ref)
-	if ExitCode(err) > 0 { // 1: it is not symbolic; 128: it is broken
-		return "", "", nil
-	}
-	return "", strings.TrimSpace(link), err
+	all, err := r.Refs(ctx, ref) // one that leads nowhere is not among them
+	return all[ref], strings.TrimSpace(link), err
 }
 
 // Refs returns the refs that equal one of the patterns, lie below it as in a directory, or match it as a glob.

@@ -162,14 +162,7 @@ func start(ctx context.Context, c Call, program string, args, env []string) (str
 	if c.Uninterruptible {
 		cmd.Stdout = nil
 	}
-	cmd.Cancel = func() error {
-		if cmd.Process.Signal(syscall.SIGTERM) == nil { // so that git can remove its lock files
-			return nil
-		}
-		return cmd.Process.Kill() // Windows has no signal to ask with
-	}
-	cmd.WaitDelay = patience
-	err := cmd.Run()
+	err := run(cmd)
 	if err == nil {
 		if c.Warned != nil {
 			*c.Warned = errs.Len() > 0
@@ -186,6 +179,18 @@ func start(ctx context.Context, c Call, program string, args, env []string) (str
 		return out.String(), &ExitError{Args: c.Args, Code: exit.ExitCode(), Stderr: errs.String()}
 	}
 	return "", err
+}
+
+// run runs a command that the end of its context asks to end first, so that git can remove its lock files.
+func run(cmd *exec.Cmd) error {
+	cmd.Cancel = func() error {
+		if cmd.Process.Signal(syscall.SIGTERM) == nil {
+			return nil
+		}
+		return cmd.Process.Kill() // Windows has no signal to ask with
+	}
+	cmd.WaitDelay = patience
+	return cmd.Run()
 }
 
 // within returns the environment that keeps git in dir, the top level of a worktree.

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"muster"
-	"muster/internal/durable"
 )
 
 // A config may say that the files of the repository are elsewhere (core.worktree). A team's state, its lanes and what
@@ -109,22 +108,12 @@ func placeAbove(dir string) (top, tree string) {
 	slices.Reverse(all) // the outermost first
 	for i, tree := range all {
 		for _, top := range all[:i] {
-			if common := commonWithPlaces(top); common != "" && HasPlace(common, tree) {
+			if dirs := gitDirsOf(top); len(dirs) > 0 && HasPlace(dirs[len(dirs)-1], tree) {
 				return top, tree
 			}
 		}
 	}
 	return "", ""
-}
-
-// commonWithPlaces returns the git directory that the worktrees of the repository at top share, where muster has made
-// places there; "" where it has not.
-func commonWithPlaces(top string) string {
-	dirs := gitDirsOf(top)
-	if len(dirs) == 0 || durable.IsMissing(filepath.Join(dirs[len(dirs)-1], filepath.FromSlash(placesDir))) {
-		return ""
-	}
-	return dirs[len(dirs)-1]
 }
 
 // findTop returns the top level of the main worktree: the directory whose .git is or leads to the common git directory.

@@ -112,7 +112,8 @@ func (r *Repo) AddWorktree(ctx context.Context, path, branch, commit string) err
 	if _, err := r.retry(ctx, 8, args...); err != nil {
 		return err
 	}
-	if err := LinkKeys(r.common, DirOf(path)); err != nil {
+	admin := DirOf(path)
+	if err := LinkKeys(r.common, admin); err != nil {
 		return err
 	}
 	ref := ""
@@ -127,7 +128,6 @@ func (r *Repo) AddWorktree(ctx context.Context, path, branch, commit string) err
 		return err
 	}
 	// No command has run there yet, so the user's own git may have the index, which knows the times of the files.
-	admin := DirOf(path)
 	if err := p.CopyIndex(filepath.Join(admin, "index")); err != nil || ref == "" {
 		return err
 	}
