@@ -145,11 +145,10 @@ const (
 
 // Filter returns the state of the filter of that name.
 func (r *runner) Filter(name string) FilterState {
-	section := "filter." + name
-	if r.drivers.armed[section] != nil {
+	switch section := "filter." + name; {
+	case r.drivers.armed[section] != nil:
 		return FilterRuns
-	}
-	if r.drivers.local[section] != nil {
+	case r.drivers.local[section] != nil:
 		return FilterUntrusted
 	}
 	return FilterMissing

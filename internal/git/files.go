@@ -128,9 +128,7 @@ func ListFiles(ctx context.Context, root string) []string {
 	if err != nil {
 		return nil
 	}
-	list := SplitNUL(out)
-	slices.Sort(list)
-	return slices.Compact(list)
+	return slices.Sorted(slices.Values(SplitNUL(out)))
 }
 
 // Init makes a repository of the files in dir, with one commit on the branch main.

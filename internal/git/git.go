@@ -187,22 +187,13 @@ func findRepo(ctx context.Context, r *Repo, dir string) error {
 		}
 	}
 	if strings.TrimSpace(isBare) == "true" {
-		return errBare(r)
+		return muster.Errorf(muster.Invalid, "%s is a bare repository: it has no working tree, and a team needs one "+
+			"for its files and to show you its work in", r.common).
+			WithHint("git clone %[1]s DIR, and start muster in DIR\nwhere the config is wrong:  "+
+				"git --git-dir %[1]s config core.bare false", text.ShellQuote(r.common))
 	}
 	if r.root, err = findTop(ctx, &r.runner, dir); err != nil {
 		return err
 	}
 	return CheckPath(r.root)
-}
-
-// errBare is the error for a bare repository. One that has the name of a git directory may have become so by a mistake.
-func errBare(r *Repo) error {
-	if filepath.Base(r.common) == ".git" && r.linked == "" {
-		return muster.Errorf(muster.Invalid, "the config of %s says that this repository is bare: it has no working "+
-			"tree, and a team needs one", r.common).
-			WithHint("if it has one: git --git-dir %s config core.bare false", text.ShellQuote(r.common))
-	}
-	return muster.Errorf(muster.Invalid, "%s is a bare repository: it has no working tree, and a team needs one "+
-		"for its files and to show you its work in", r.common).
-		WithHint("git clone %s DIR, and start muster in DIR", text.ShellQuote(r.common))
 }

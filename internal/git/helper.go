@@ -148,11 +148,8 @@ func (r *runner) placeEnv() []string {
 		name, _, _ := strings.Cut(kv, "=")
 		return name == "HOME" || name == "XDG_CONFIG_HOME" || strings.HasPrefix(name, "GIT_CONFIG")
 	})
-	return append(env, "HOME="+noHome, "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+	return append(env, "HOME=/nonexistent", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
 }
-
-// noHome is a home directory that is not there.
-const noHome = "/nonexistent"
 
 // confined runs git as the helper starts it.
 func (r *runner) confined(ctx context.Context, c Call, env, write, read []string) (string, error) {

@@ -42,13 +42,9 @@ func (r *Repo) Borrowed() (dirs []string) {
 		}
 		data, _ := durable.ReadRegular(filepath.Join(dir, "info", "alternates"), maxExclude) // there may be none
 		for line := range strings.Lines(string(data)) {
-			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
-				continue
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				todo = append(todo, pathFrom(dir, line))
 			}
-			if !filepath.IsAbs(line) {
-				line = filepath.Join(dir, line)
-			}
-			todo = append(todo, line)
 		}
 	}
 	return dirs

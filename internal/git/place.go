@@ -97,8 +97,8 @@ func (p *Place) GitDir() string { return filepath.Join(p.Dir, gitName) }
 // Modules returns the directories in which the git directories of submodules of the working tree are: of those that
 // commands have checked out, and of those that the user has.
 func (p *Place) Modules() []string {
-	const name = "modules"
-	return []string{filepath.Join(p.GitDir(), name), filepath.Join(registrationOf(p.repo.common, p.Tree), name)}
+	return []string{filepath.Join(p.GitDir(), "modules"),
+		filepath.Join(registrationOf(p.repo.common, p.Tree), "modules")}
 }
 
 // make makes what is missing of the place, and puts right what commands have put in the way of it.
@@ -202,11 +202,8 @@ func (p *Place) adopt(root *os.Root, admin string) error {
 			return err
 		}
 		to := path.Join(gitName, name)
-		if err := p.write(root, to, data); err != nil {
-			return err
-		}
 		// git compares the time of an index with those of files.
-		if err := root.Chtimes(to, info.ModTime(), info.ModTime()); err != nil {
+		if err := cmp.Or(p.write(root, to, data), root.Chtimes(to, info.ModTime(), info.ModTime())); err != nil {
 			return err
 		}
 	}
@@ -300,11 +297,8 @@ func (p *Place) Finish() error {
 func (p *Place) CopyIndex(to string) error {
 	// The time comes first: an index that is written meanwhile is younger, which is no harm.
 	info, err := os.Lstat(filepath.Join(p.GitDir(), "index"))
-	if err != nil {
-		return ignoreMissing(err)
-	}
-	data, err := p.read(path.Join(gitName, "index"), MaxFile)
-	if err != nil {
+	data, readErr := p.read("git/index", MaxFile)
+	if err := cmp.Or(err, readErr); err != nil {
 		return ignoreMissing(err)
 	}
 	return errors.Join(os.WriteFile(to, data, 0o600), os.Chtimes(to, info.ModTime(), info.ModTime()))

@@ -226,9 +226,6 @@ func (r *Repo) hideRepositories(ctx context.Context, index []string, commit stri
 			remove += "0 " + strings.Repeat("0", len(id)) + "\t" + path + "\x00"
 		}
 	}
-	if remove == "" {
-		return nil
-	}
 	_, err = r.Do(ctx, Call{Dir: r.common, Env: index, Stdin: remove,
 		Args: []string{"update-index", "-z", "--index-info"}})
 	return err

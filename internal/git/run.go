@@ -22,28 +22,24 @@ import (
 
 // Call is one run of git.
 type Call struct {
-	Dir    string // where git runs: the top level of a worktree, or the git directory
-	Args   []string
-	Stdin  string
-	In     *os.File  // read in place of Stdin
-	Out    io.Writer // gets standard output in place of the caller; an error of it, and more than MaxOut bytes, end git
-	Env    []string  // added to the clean environment: GIT_INDEX_FILE and such
-	MaxOut int64
-	// Settings count for this call.
-	Settings []Setting
+	Dir      string // where git runs: the top level of a worktree, or the git directory
+	Args     []string
+	Stdin    string
+	In       *os.File  // read in place of Stdin
+	Out      io.Writer // gets standard output in place of the caller; an error of it, and more than MaxOut bytes, end git
+	Env      []string  // added to the clean environment: GIT_INDEX_FILE and such
+	MaxOut   int64
+	Settings []Setting // count for this call
 	// Upward lets git look above Dir for the repository. Only finding one needs it: a lane that lost its .git file must
 	// not be taken for a directory of the user's checkout.
 	Upward bool
-	// Bare lets git read no working tree.
-	Bare bool
+	Bare   bool // git reads no working tree
 	// Uninterruptible lets git end by itself, whatever becomes of ctx and of this process: a git that moves refs and is
 	// asked to stop may leave its locks behind. It is for calls that end at once. Their output is dropped, so that no
 	// broken pipe ends them.
 	Uninterruptible bool
-	// Script is a script of the shell that is run in place of git, with Args, in a place. It may be empty.
-	Script string
-	// Look says that a script only looks.
-	Look bool
+	Script          string // of the shell, run in place of git, with Args, in a place; "" is none
+	Look            bool   // the script only looks
 	// Write are directories that git writes besides, in a place. ReadsTree says that it does not write the working
 	// tree.
 	Write     []string

@@ -73,14 +73,10 @@ func gitDirsOf(top string) []string {
 	if dir == "" {
 		return nil
 	}
-	common := filepath.FromSlash(readLine(filepath.Join(dir, "commondir")))
-	if common == "" {
-		return []string{dir}
+	if common := pathFrom(dir, readLine(filepath.Join(dir, "commondir"))); common != "" {
+		return []string{dir, common}
 	}
-	if !filepath.IsAbs(common) {
-		common = filepath.Join(dir, common)
-	}
-	return []string{dir, common}
+	return []string{dir}
 }
 
 // above returns a directory and those above it, up to the root of the file system.

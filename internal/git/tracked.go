@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -17,15 +18,10 @@ const largestIndex = 64 << 20
 // their case; each name begins with a dot. It asks git nothing: false is certain, and true means that Tracked must
 // tell. The check costs less than a millisecond for a few thousand files, so that each command can make it.
 func MayTrack(common string, names []string) bool {
-	path := filepath.Join(common, "index")
-	fi, err := os.Lstat(path)
-	if os.IsNotExist(err) {
+	data, err := durable.ReadRegular(filepath.Join(common, "index"), largestIndex)
+	if errors.Is(err, os.ErrNotExist) {
 		return false // nothing was ever added
 	}
-	if err != nil || !fi.Mode().IsRegular() || fi.Size() > largestIndex {
-		return true
-	}
-	data, err := durable.ReadRegular(path, largestIndex) // it may have grown, or become another file, meanwhile
 	// In these versions each path stands in full, except that a split index leaves most of them to a second file. See
 	// gitformat-index(5).
 	if err != nil || len(data) < 12 || string(data[:4]) != "DIRC" || binary.BigEndian.Uint32(data[4:]) > 3 ||

@@ -31,10 +31,15 @@ func linkedDir(path string) string {
 	if err != nil || !ok {
 		return ""
 	}
-	if dir = filepath.FromSlash(dir); !filepath.IsAbs(dir) {
-		dir = filepath.Join(path, dir)
+	return pathFrom(path, dir)
+}
+
+// pathFrom returns a path that a file of git's says, which may be relative to a directory; "" is none.
+func pathFrom(dir, path string) string {
+	if path = filepath.FromSlash(path); path == "" || filepath.IsAbs(path) {
+		return path
 	}
-	return dir
+	return filepath.Join(dir, path)
 }
 
 // AdminDir returns the directory in .git/worktrees of the linked worktree at path. It is "" when there is none, or when
@@ -76,12 +81,9 @@ func isPlainLink(path string) bool {
 
 // linkOf returns the .git file that a registration names, "" when it names none.
 func linkOf(admin string) string {
-	link := readLine(filepath.Join(admin, "gitdir"))
+	link := pathFrom(admin, readLine(filepath.Join(admin, "gitdir"))) // relative with worktree.useRelativePaths
 	if link == "" {
 		return ""
-	}
-	if link = filepath.FromSlash(link); !filepath.IsAbs(link) {
-		link = filepath.Join(admin, link) // of a git with worktree.useRelativePaths
 	}
 	return filepath.Clean(link)
 }
