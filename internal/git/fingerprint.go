@@ -26,11 +26,10 @@ type Fingerprint struct {
 	plain map[string]string // a hash of the index, and of each config, hook and other file, by what people call it
 }
 
-// theIndex is what people call what is staged.
-const theIndex = "the index"
-
-// maxWatched is how many files of a working tree a fingerprint has. Of a larger one it has the first.
-const maxWatched = 50_000
+const (
+	theIndex   = "the index" // what people call what is staged
+	maxWatched = 50_000      // files of a working tree that a fingerprint has; of a larger one it has the first
+)
 
 // TakeFingerprint takes the fingerprint of a repository. skip says which refs are not the user's, and which linked
 // worktrees, by their directories. Where git cannot read the repository, because an agent has broken its config, the

@@ -79,8 +79,7 @@ func clearLocks(ctx context.Context, paths []string, areOurs bool) error {
 			waited := time.Since(started)
 			if waited >= time.Second && (areOurs || l.isAbandoned(waited)) {
 				if err := ignoreMissing(os.Remove(l.path)); err != nil {
-					return muster.Errorf(muster.Unavailable, "the lock %s of a killed git cannot be removed: %w",
-						l.path, err)
+					return muster.Errorf(muster.Unavailable, "the lock of a killed git cannot be removed: %w", err)
 				}
 				break
 			}

@@ -10,10 +10,10 @@ const modulePaths = `^submodule\..*\.path$`
 
 // Submodules returns the names of the submodules that the .gitmodules of a commit of the repository names, by path.
 func Submodules(ctx context.Context, r *Repo, commit string) (map[string]string, error) {
-	blob := commit + ":.gitmodules"
 	if commit == "" {
 		return nil, nil
 	}
+	blob := commit + ":.gitmodules"
 	if _, err := r.Run(ctx, r.common, "cat-file", "-e", blob); err != nil {
 		if ExitCode(err) < 1 {
 			return nil, err

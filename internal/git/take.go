@@ -186,7 +186,7 @@ done | tr '\n\000' '_\n' | awk -v most="$max_path" -v n="$max_files" '
 	$0 == "/" { exit 1 }
 	length > most || ++files > n { exit 4 }'`
 
-// errTooManyObjects says that more was committed than anybody means to.
+// errTooManyObjects says that more was committed than anybody means to commit.
 var errTooManyObjects = muster.Errorf(muster.Invalid, "what was committed has more than %d MB or %d objects",
 	int64(MaxUnpacked)>>20, maxTakenObjects)
 

@@ -56,16 +56,12 @@ func AdminDir(common, path string) string {
 // none does. common is the repository's common directory.
 func registrationOf(common, path string) string {
 	link := filepath.Join(path, ".git")
-	// git names a registration after the directory, unless there was one of that name.
-	admin := filepath.Join(common, "worktrees", filepath.Base(path))
-	if linkOf(admin) == link {
-		return admin
-	}
 	if link == common { // the main one, which most calls are about
 		return ""
 	}
 	all, _ := registrations(common) // what cannot be read names nothing
-	for _, admin := range all {
+	// git names a registration after the directory, unless there was one of that name.
+	for _, admin := range append([]string{filepath.Join(common, "worktrees", filepath.Base(path))}, all...) {
 		if linkOf(admin) == link {
 			return admin
 		}
