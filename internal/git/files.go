@@ -14,8 +14,8 @@ import (
 	"muster/internal/durable"
 )
 
-// Refs are read from git's own files. A turn asks again and again where a branch is, and a git process for it would cost
-// more than all the rest of the turn. Only the plain cases are answered here; everything else is left to git.
+// Refs are read from git's own files. A turn asks again and again where a branch is, and a git process for it would
+// cost more than all the rest of the turn. Only the plain cases are answered here; all else is left to git.
 
 // commits are what is known of commits without git.
 type commits struct {
@@ -26,7 +26,7 @@ type commits struct {
 // madeCommit is what a commit says, which nothing can change.
 type madeCommit struct{ tree, parent string }
 
-// refValue returns the value of a ref that all worktrees share, "" when there is none. ok is false when only git can tell.
+// refValue returns the value of a ref that all worktrees share, "" when there is none. ok is false where git must tell.
 func (r *runner) refValue(ref string) (id string, ok bool) {
 	if strings.ContainsAny(ref, "\\:*?[^~ \x00\n") ||
 		strings.Contains(ref, "..") || strings.HasSuffix(ref, "/") {
@@ -58,8 +58,8 @@ func (r *runner) refValue(ref string) (id string, ok bool) {
 	return id, id != "" && IsID(id)
 }
 
-// hasRefFiles reports whether the repository keeps its refs in files of their own and in packed-refs. In another form of
-// keeping them a missing file says nothing.
+// hasRefFiles reports whether the repository keeps its refs in files of their own and in packed-refs. In another form
+// of keeping them a missing file says nothing.
 func (r *runner) hasRefFiles() bool {
 	st, err := os.Stat(filepath.Join(r.common, "refs", "heads"))
 	return err == nil && st.IsDir()

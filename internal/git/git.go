@@ -1,8 +1,8 @@
 // Package git runs the git program for the runtime. Every git that the program starts goes through here.
 //
 // Repo is a repository: its refs (refs.go, files.go, locks.go), its commits and trees (objects.go) and its worktrees
-// (worktrees.go). Open finds one. A runner (run.go) makes one call; it decides what git may see and do. A Place (place.go)
-// is a worktree in which the commands of a member work; git is confined there (helper.go).
+// (worktrees.go). Open finds one. A runner (run.go) makes one call; it decides what git may see and do. A Place
+// (place.go) is a worktree in which the commands of a member work; git is confined there (helper.go).
 //
 // The package keeps these invariants, whatever the repository's config and an agent's files say:
 //

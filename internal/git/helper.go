@@ -213,7 +213,8 @@ func (r *runner) confined(ctx context.Context, c Call, env, write, read []string
 	case err != nil:
 		return "", err
 	case isLook && exit == 128+24: // killed by SIGXCPU
-		return "", muster.Errorf(muster.Invalid, "git has worked for %d seconds only to see what has changed", lookTime).
+		return "", muster.Errorf(muster.Invalid, "git has worked for %d seconds only to see what has changed",
+			lookTime).
 			WithHint("patterns in .gitignore and .gitattributes with many stars can take any time: make them simpler")
 	case exit != 0:
 		e := &ExitError{Args: c.Args, Code: exit, Stderr: text.String()}

@@ -26,7 +26,7 @@ type Call struct {
 	Args     []string
 	Stdin    string
 	In       *os.File  // read in place of Stdin
-	Out      io.Writer // gets standard output in place of the caller; an error of it, and more than MaxOut bytes, end git
+	Out      io.Writer // gets what is printed in place of the caller; an error of it, or more than MaxOut bytes ends it
 	Env      []string  // added to the clean environment: GIT_INDEX_FILE and such
 	MaxOut   int64
 	Settings []Setting // count for this call

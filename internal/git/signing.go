@@ -72,7 +72,7 @@ func SignedCommit(ctx context.Context, r *Repo, tree string, parents []string, m
 func reason(err error) string {
 	for line := range strings.Lines(strings.TrimPrefix(err.Error(), "git commit-tree: ")) {
 		line = strings.TrimPrefix(strings.TrimSpace(line), "error: ")
-		if line != "" && !strings.HasPrefix(line, "[GNUPG:]") && !strings.HasPrefix(line, "gpg failed to sign the data") {
+		if line != "" && !strings.HasPrefix(line, "[GNUPG:]") && !strings.HasPrefix(line, "gpg failed to sign the") {
 			return line
 		}
 	}

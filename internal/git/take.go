@@ -239,8 +239,8 @@ func moveIn(quarantine, to string) error {
 			if err != nil || d.IsDir() || len(dir) != 2 && dir != "pack" || (path.Ext(name) == ".idx") != isIndex {
 				return err
 			}
-			dest := filepath.Join(objects, name)
-			return errors.Join(makeObjectDir(objects, filepath.Dir(dest)), os.Rename(filepath.Join(quarantine, name), dest))
+			from, dest := filepath.Join(quarantine, name), filepath.Join(objects, name)
+			return errors.Join(makeObjectDir(objects, filepath.Dir(dest)), os.Rename(from, dest))
 		})
 		if err != nil {
 			return muster.Errorf(muster.Unavailable, "objects cannot be moved to the repository: %w", err)

@@ -62,8 +62,8 @@ func errNoFile(path string) error {
 		WithHint("move it away")
 }
 
-// gitDirsOf returns the git directory to which the .git of a directory leads, and behind it, for a linked worktree, that
-// of the main one. It returns none where .git cannot be read.
+// gitDirsOf returns the git directory to which the .git of a directory leads, and behind it, for a linked worktree,
+// that of the main one. It returns none where .git cannot be read.
 func gitDirsOf(top string) []string {
 	link := filepath.Join(top, ".git")
 	if st, err := os.Stat(link); err == nil && st.IsDir() {
