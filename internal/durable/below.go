@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -103,17 +104,23 @@ func makeBelow(on OS, dir string) error {
 	return err
 }
 
-// WriteBelow writes a file as CreateBelow makes it. It removes what has its name before, and writes to nothing else.
+// WriteBelow writes a file as CreateBelow makes it, and writes to nothing else. It replaces what has its name, unless that
+// is a directory: readers find the old file or the new one.
 func WriteBelow(root, name string, data []byte) error {
-	if err := (OS{Root: root}).remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := CreateBelow(root, name)
+	next := filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+"."+rand.Text()+temporarySuffix)
+	f, err := CreateBelow(root, next)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	return errors.Join(err, f.Close())
+	on := OS{Root: root}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = on.rename(next, name)
+	}
+	if err != nil {
+		_ = on.remove(next)
+	}
+	return err
 }
 
 // MakeDirBelow makes a directory below root that is missing, and the missing ones above it. The error is ErrLink when

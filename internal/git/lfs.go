@@ -101,23 +101,24 @@ func (p *Place) takeFiles(ctx context.Context) error {
 	}
 	copied, err := os.ReadDir(quarantine)
 	for _, e := range copied {
-		if err = cmp.Or(err, context.Cause(ctx)); err == nil && e.Type().IsRegular() {
-			err = takeFile(filepath.Join(quarantine, e.Name()), objectsIn(to))
+		if err == nil && e.Type().IsRegular() {
+			err = takeFile(ctx, filepath.Join(quarantine, e.Name()), objectsIn(to))
 		}
 	}
 	return err
 }
 
 // takeFile moves a file to those of git-lfs, unless it has another sum than its name says.
-func takeFile(name, to string) error {
+func takeFile(ctx context.Context, name, to string) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
+	defer context.AfterFunc(ctx, func() { _ = file.Close() })() // what is large takes seconds
 	hash := sha256.New()
 	if _, err := io.Copy(hash, file); err != nil {
-		return err
+		return cmp.Or(context.Cause(ctx), err)
 	}
 	sum := hex.EncodeToString(hash.Sum(nil))
 	if sum != filepath.Base(name) {

@@ -338,8 +338,10 @@ func (p *Place) write(root *os.Root, name string, data []byte) error {
 	if err := makeDir(root, path.Dir(name)); err != nil {
 		return err
 	}
-	if err := root.RemoveAll(name); err != nil { // it may be a directory
-		return err
+	if st, err := root.Lstat(name); err == nil && st.IsDir() {
+		if err := root.RemoveAll(name); err != nil {
+			return err
+		}
 	}
 	return durable.WriteBelow(p.Dir, filepath.Join(p.Dir, filepath.FromSlash(name)), data)
 }
@@ -365,5 +367,11 @@ func (p *Place) Run(ctx context.Context, args ...string) (string, error) {
 
 // Committed tells the place that the runtime has committed its index to the lane's branch.
 func (p *Place) Committed(ctx context.Context) error {
-	return cmp.Or(p.Finish(), p.Refresh(), p.showBranch(ctx))
+	if err := p.Finish(); err != nil {
+		return err
+	}
+	if err := p.Refresh(); err != nil {
+		return err
+	}
+	return p.showBranch(ctx)
 }
