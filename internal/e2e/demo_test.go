@@ -12,10 +12,10 @@ import (
 	"muster/internal/text"
 )
 
-// TestDemo runs the demo to its end and holds it to all that it says it shows.
+// TestDemo runs the demo to its end and holds it to all that it says it shows. It runs alone: what it shows depends on what
+// is finished at the same time.
 func TestDemo(t *testing.T) {
 	tier.All(t)
-	t.Parallel()
 	w := newWorld(t)
 	out := w.muster(0, "demo", "--keep", filepath.Join(w.base, "demo"))
 	if list := w.git("status", "--porcelain", "--ignored"); list != "" {

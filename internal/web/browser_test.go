@@ -265,7 +265,7 @@ func testKeys(t *testing.T, browser context.Context) {
 	p.keys("/", kb.Backspace, "redirect")
 	p.until(`[...document.querySelectorAll(".node")].map((e) => e.dataset.task).join() === "4"`)
 	p.keys(kb.Escape)
-	p.until(`document.activeElement === document.body`)
+	p.until(`document.activeElement === document.body && document.querySelector("#filter").value === "redirect"`)
 	// A task is opened, and a line of its diff is commented on.
 	p.untilFocus("j", `document.activeElement.dataset.task === "4"`)
 	p.keys(kb.Enter)
@@ -280,6 +280,8 @@ func testKeys(t *testing.T, browser context.Context) {
 	if err != nil || len(mail) == 0 || !strings.Contains(mail[len(mail)-1].Content, "routes.go:5") {
 		t.Errorf("the mail of alice is %+v, %v", mail, err)
 	}
+	// The focus comes back to the task, also where the board was drawn again meanwhile.
+	value[bool](p, `((e) => { e.value = ""; e.dispatchEvent(new Event("input")); return true; })(document.querySelector("#filter"))`)
 	p.keys(kb.Escape)
 	p.until(`document.querySelector("#detail").hidden && document.activeElement.dataset.task === "4"`)
 	p.keys("?")

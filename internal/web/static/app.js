@@ -342,8 +342,10 @@ document.addEventListener("keydown", (e) => {
   if (e.key === "Enter" && (e.ctrlKey || e.metaKey) && !e.repeat) e.target.form?.querySelector("[type=submit]")?.click();
   if (e.ctrlKey || e.metaKey || e.altKey || byId("keys").open) return;
   if (e.key === "Escape") {
-    if (isTyping) e.target.blur();
-    else if (!detail.close()) replay.close();
+    if (isTyping) {
+      e.preventDefault(); // the browser would empty a field of a search
+      e.target.blur();
+    } else if (!detail.close()) replay.close();
     return;
   }
   if (isTyping) return;

@@ -44,7 +44,9 @@ function show() {
   body.replaceChildren();
   listen(kind === "member" ? name : "");
   if (!is) {
-    before?.focus?.();
+    // The board may have been drawn again meanwhile.
+    const task = before?.isConnected ? "" : before?.dataset?.task;
+    (task ? document.querySelector(`.node[data-task="${task}"]`) : before)?.focus?.();
     return;
   }
   setText(byId("detail-title"), { spending: "Spending and contexts", inbox: "Inboxes" }[kind] || `${kind} ${name}`);
