@@ -10,7 +10,6 @@
 package cgroup
 
 import (
-	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -163,10 +162,5 @@ func makeGroup(dir string, processes, memory int64) error {
 
 // write writes to a file of a group.
 func write(dir, name, text string) error {
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	return cmp.Or(err, f.Close())
+	return os.WriteFile(filepath.Join(dir, name), []byte(text), 0)
 }

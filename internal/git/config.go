@@ -128,7 +128,6 @@ func committer(userName, userEmail string) person {
 	return p
 }
 
-// env is the environment that makes git commit as that person.
 func (p person) env() []string {
 	return []string{"GIT_AUTHOR_NAME=" + p.name, "GIT_AUTHOR_EMAIL=" + p.email,
 		"GIT_COMMITTER_NAME=" + p.name, "GIT_COMMITTER_EMAIL=" + p.email}

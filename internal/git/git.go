@@ -13,14 +13,12 @@
 //   - Filters and merge drivers of the user's own config run, those of the repository's config only after TrustDrivers,
 //     both as they were when the repository was opened (drivers.go). External diffs and textconv never run. Where a
 //     filter does not run, a file is in lanes and checks as the repository stores it; who stages it must ask Filter.
-//   - Which changes of a working tree count is as the config said when the repository was opened (config.go). What else
-//     could make git overlook a change is off.
 //   - Commits are what their ids say: replacements and grafts do not count.
 //   - Refs move in transactions that are synced to disk. A lock that a killed git left is broken only when no living
 //     git can hold it (locks.go).
-//   - The config is read once, when the repository is opened, and git in places sees nothing else. All other calls are
-//     given what it said then of drivers, and of the changes that git sees. What is new in it since then they obey:
-//     only the user writes it, and tools without a sandbox, which could run anything themselves.
+//   - The config is read once, when the repository is opened (config.go), and git in places sees nothing else of it. So
+//     do all calls for drivers, and for which changes of a working tree count; what else could make git overlook a
+//     change is off. Of the rest they obey what is new: only the user writes it, and tools without a sandbox.
 //
 // What refs and worktrees mean to muster is for the packages worktree and landing.
 package git
@@ -133,7 +131,6 @@ func errNoCommit(ctx context.Context, r *Repo) error {
 		cmp.Or(strings.TrimPrefix(branch, "refs/heads/"), "detached")).WithHint("git %sswitch BRANCH", at)
 }
 
-// checkVersion refuses a git that is missing or too old.
 func (r *runner) checkVersion(ctx context.Context, dir string) error {
 	out, err := r.Do(ctx, Call{Dir: dir, Args: []string{"version"}})
 	if errors.Is(err, exec.ErrNotFound) {

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
 	"muster"
+	"muster/internal/proc"
 	"muster/internal/text"
 )
 
@@ -84,16 +84,9 @@ func (h *AgentHooks) Env(env []string, dir string) []string {
 	if filepath.Dir(dir) != h.scratch {
 		own = "refs/heads/wt/" + filepath.Base(dir)
 	}
-	// What the environment says already of git's config stays.
-	count := 0
-	env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
-		name, value, _ := strings.Cut(kv, "=")
-		if name == "GIT_CONFIG_COUNT" {
-			count, _ = strconv.Atoi(value) // one that git would refuse is replaced
-		}
-		return name == "GIT_CONFIG_COUNT" || name == laneVar
-	})
+	// What the environment says already of git's config stays. A number that git would refuse is replaced.
+	count, _ := strconv.Atoi(proc.Variable(env, "GIT_CONFIG_COUNT"))
 	n := strconv.Itoa(max(count, 0))
-	return append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(max(count, 0)+1), "GIT_CONFIG_KEY_"+n+"=core.hooksPath",
-		"GIT_CONFIG_VALUE_"+n+"="+h.dir, laneVar+"="+own)
+	return proc.WithVariables(env, "GIT_CONFIG_COUNT="+strconv.Itoa(max(count, 0)+1),
+		"GIT_CONFIG_KEY_"+n+"=core.hooksPath", "GIT_CONFIG_VALUE_"+n+"="+h.dir, laneVar+"="+own)
 }

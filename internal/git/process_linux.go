@@ -1,12 +1,16 @@
 package git
 
-import "syscall"
+import (
+	"syscall"
 
-// newAttributes keeps git out of the terminal's process group: a Ctrl-C is for muster, which lets git finish its
+	"muster/internal/proc"
+)
+
+// newAttributes keeps git out of the terminal's session: a Ctrl-C is for muster, which lets git finish its
 // last write. With diesWithUs the kernel asks git to end when muster dies: a git of a killed muster must not go on
 // beside the next muster, which undoes what the killed one was doing.
 func newAttributes(diesWithUs bool) *syscall.SysProcAttr {
-	a := &syscall.SysProcAttr{Setpgid: true}
+	a := proc.NewSession()
 	if diesWithUs {
 		a.Pdeathsig = syscall.SIGTERM
 	}

@@ -78,7 +78,6 @@ type response struct {
 	flags uint32
 }
 
-// control makes a request of the listener.
 func (a *attributes) control(request uintptr, arg unsafe.Pointer) error {
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(a.listener), request, uintptr(arg)); errno != 0 {
 		return errno
@@ -150,7 +149,6 @@ func (n *asked) decide() error {
 	return call.change(n, fd, st.Mode&unix.S_IFMT)
 }
 
-// isWritable reports whether a program may change the file.
 func (a *attributes) isWritable(name string) bool {
 	if strings.HasPrefix(name, "pipe:[") || strings.HasPrefix(name, "socket:[") { // of the program's own
 		return true

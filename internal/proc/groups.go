@@ -46,7 +46,7 @@ func (g *groups) start(ctx context.Context, s Spec, path string, pipes *stdio) (
 			Dir:   s.Dir,
 			Env:   WithVariables(s.Env, CallVar+"="+tag),
 			Files: files,
-			Sys:   newSession(),
+			Sys:   NewSession(),
 		})
 		return err
 	})

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newSession gives a program a session of its own: a process group and no terminal.
-func newSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+// NewSession gives a program a session of its own: a process group and no terminal.
+func NewSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // tree is a program that was started and what can be found of its descendants.
 type tree struct {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// newSession gives a program a console process group of its own, and no window.
-func newSession() *syscall.SysProcAttr {
+// NewSession gives a program a console process group of its own, and no window.
+func NewSession() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP, HideWindow: true}
 }
 
@@ -44,7 +44,6 @@ func newTree(p *os.Process, _ string) (*tree, error) {
 	return &tree{job: job}, nil
 }
 
-// kill kills everything in the job.
 func (t *tree) kill() error {
 	t.lock.Lock()
 	defer t.lock.Unlock()

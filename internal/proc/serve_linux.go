@@ -372,7 +372,6 @@ func (g *guard) victims() (list []process) {
 	return list
 }
 
-// mustDie reports whether a child of the guard must die.
 func (g *guard) mustDie(t process) bool {
 	r, known := g.owner(t)
 	if known || g.closing {

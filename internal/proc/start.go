@@ -159,7 +159,6 @@ func (c *child) Wait() (int, error) {
 	return c.exit, c.err
 }
 
-// isOver reports whether the outcome is final.
 func (c *child) isOver() bool {
 	select {
 	case <-c.done:

@@ -93,7 +93,6 @@ func (p *stdio) abandon() {
 	_ = p.drain.Close()
 }
 
-// closeProgramEnds closes the ends that the program has now.
 func (p *stdio) closeProgramEnds() {
 	for _, f := range p.toClose {
 		_ = f.Close()

@@ -12,7 +12,6 @@ type thread struct {
 	work chan func()
 }
 
-// do runs f on the thread.
 func (t *thread) do(f func() error) error {
 	t.once.Do(func() {
 		t.work = make(chan func())

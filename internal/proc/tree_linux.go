@@ -280,7 +280,6 @@ func (m *marker) set(call uint64) (mark uint64, unset func()) {
 	return mark, unset
 }
 
-// read returns the mark that a process has.
 func (m marker) read(pid int) (mark uint64, ok bool) {
 	var l unix.Rlimit
 	if unix.Prlimit(pid, unix.RLIMIT_MSGQUEUE, nil, &l) != nil {

@@ -91,7 +91,6 @@ func (b *bubblewrap) start(ctx context.Context, l proc.Launcher, s proc.Spec, r 
 	})
 }
 
-// openFilter opens the filter for one start of bwrap.
 func (b *bubblewrap) openFilter() (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {

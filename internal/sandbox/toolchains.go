@@ -179,7 +179,6 @@ func newGuard(env []string, home string, hidden []string) *guard {
 	return g
 }
 
-// real returns what an absolute path leads to.
 func (g *guard) real(path string) string {
 	real, _ := g.walk.follow(path)
 	return real

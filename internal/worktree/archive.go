@@ -113,7 +113,6 @@ func (c checkout) commitOn(ctx context.Context, tree, message string, commits ..
 	return strings.TrimSpace(out), err
 }
 
-// treeOf returns the tree of a commit of the checkout.
 func (c checkout) treeOf(ctx context.Context, commit string) (string, error) {
 	if c.sub == "" {
 		return c.repo.Tree(ctx, commit)

@@ -30,7 +30,6 @@ type checkout struct {
 	index string // a git index to stage to, in a directory of its own; "" is that of the checkout
 }
 
-// dir returns the top of the working tree.
 func (c checkout) dir() string { return cmp.Or(c.sub, c.lane.Path) }
 
 // place returns where the git of the lane works, after what commands have committed there is the repository's.

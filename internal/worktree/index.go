@@ -45,7 +45,6 @@ func (d *document) lane(name muster.Name) (lane muster.Lane, err error) {
 	return lane, nil
 }
 
-// has reports whether there is a row of that name, readable or not.
 func (d *document) has(name muster.Name) bool {
 	_, ok := d.rows[string(name)]
 	return ok
@@ -64,7 +63,6 @@ func (d *document) put(lane muster.Lane) error {
 	return nil
 }
 
-// putMissing adds the lanes that have no row yet.
 func (d *document) putMissing(lanes []muster.Lane) error {
 	for _, lane := range lanes {
 		if d.has(lane.Name) {

@@ -1,8 +1,0 @@
-//go:build unix && !linux
-
-package git
-
-import "syscall"
-
-// newAttributes is as on Linux. This system cannot end git when muster dies, so such a git ends by itself.
-func newAttributes(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
