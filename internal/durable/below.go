@@ -104,8 +104,8 @@ func makeBelow(on OS, dir string) error {
 	return err
 }
 
-// WriteBelow writes a file as CreateBelow makes it, and writes to nothing else. It replaces what has its name, unless that
-// is a directory: readers find the old file or the new one.
+// WriteBelow writes a file as CreateBelow makes it, and writes to nothing else. It replaces what has its name, unless
+// that is a directory: readers find the old file or the new one.
 func WriteBelow(root, name string, data []byte) error {
 	next := filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+"."+rand.Text()+temporarySuffix)
 	f, err := CreateBelow(root, next)

@@ -110,8 +110,8 @@ func (p *Place) link(dir string) (err error) {
 	return nil
 }
 
-// openTree opens a working tree. The error says that a link is in its place, or above it: a command that nothing confines
-// can make one, and what it leads to is not muster's.
+// openTree opens a working tree. The error says that a link is in its place, or above it: a command that nothing
+// confines can make one, and what it leads to is not muster's.
 func openTree(path string) (*os.Root, error) {
 	tree, err := os.OpenRoot(path)
 	if err != nil {
@@ -121,7 +121,8 @@ func openTree(path string) (*os.Root, error) {
 	// Looked at after the opening: what was opened is what is there now, without a link.
 	real, realErr := filepath.EvalSymlinks(path)
 	is, statErr := os.Lstat(path)
-	if err := errors.Join(err, realErr, statErr); err != nil || real != filepath.Clean(path) || !os.SameFile(opened, is) {
+	err = errors.Join(err, realErr, statErr)
+	if err != nil || real != filepath.Clean(path) || !os.SameFile(opened, is) {
 		return nil, errors.Join(err, errors.New("something else is in its place"), tree.Close())
 	}
 	return tree, nil

@@ -15,9 +15,9 @@ import (
 //
 // To add a reason to return a landing: write a method that finds it, with the signature of holdsSecrets, in a file of
 // its own; list it here; and write next to secretsHeld, in texts.go, what its owner and people are told. The first line
-// of that stands alone for a task that is given up. Tasks of muster undo pass the gates too. A new name of a reason goes
-// into the comment of journal.TaskReturned and into docs/landing.md; view.reasonNouns has what people call it where its
-// name is no noun.
+// of that stands alone for a task that is given up. Tasks of muster undo pass the gates too. A new name of a reason
+// goes into the comment of journal.TaskReturned and into docs/landing.md; view.reasonNouns has what people call it
+// where its name is no noun.
 func (l *landing) gates() []func(ctx context.Context, tip string) (comeback, error) {
 	return []func(context.Context, string) (comeback, error){l.holdsSecrets}
 }
