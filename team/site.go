@@ -95,8 +95,11 @@ func (s site) forRun(ctx context.Context, last muster.Run) (*site, error) {
 	if g, isGit := s.repository.(gitRepository); isGit {
 		s.setups = setup.Open(g.Repo, c.CacheDir, s.log)
 	}
-	w := opened.ForRun(workspace.RunOptions{Name: c.Name, Target: s.branch, WorktreesDir: c.WorktreesDir,
+	w, err := opened.ForRun(workspace.RunOptions{Name: c.Name, Target: s.branch, WorktreesDir: c.WorktreesDir,
 		Ports: ports.Open(c.CacheDir), PortCount: c.Ports, Landing: s.landingOptions(), Secrets: s.secrets, Log: s.log})
+	if err != nil {
+		return nil, err
+	}
 	if s.lanes, s.lander, err = s.repository.OpenLanes(ctx, w); err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func (p *Place) start(
 	}), nil
 }
 
-// outOf returns what gets the output of a program. It ends with the program, and what is told here comes after that.
+// outOf returns what gets the output of a program, and after its end what is told here.
 func outOf(s proc.Spec) io.Writer { return cmp.Or[io.Writer](s.Out, io.Discard) }
 
 // tell tells whoever reads the output of a program, and the user, once, which hosts were refused. Most programs say

@@ -49,7 +49,7 @@ func Make(ctx context.Context, dir, cache string) (Demo, error) {
 	if err := os.CopyFS(dir, files); err != nil {
 		return d, err
 	}
-	if err := git.Init(ctx, dir, "Count lines"); err != nil {
+	if err := initRepository(ctx, dir); err != nil {
 		return d, muster.Errorf(muster.Unavailable, "the demo's repository cannot be made: %w", err).
 			WithHint("muster doctor")
 	}
@@ -58,6 +58,20 @@ func Make(ctx context.Context, dir, cache string) (Demo, error) {
 		compile(ctx, dir, append(os.Environ(), "GOCACHE="+check.GoCache(filepath.Join(cache, "checks"))))
 	}
 	return d, os.WriteFile(d.Script, script, 0o600)
+}
+
+// initRepository makes a repository of the files in dir, with one commit on the branch main and nothing of the user's.
+func initRepository(ctx context.Context, dir string) error {
+	for _, args := range [][]string{
+		{"init", "-q", "-b", "main"}, {"add", "."},
+		{"-c", "user.name=muster", "-c", "user.email=muster@localhost", "-c", "commit.gpgSign=false",
+			"-c", "core.hooksPath=/dev/null", "commit", "-q", "-m", "Count lines"},
+	} {
+		if _, err := git.RunAsUser(ctx, dir, args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // compile compiles the tests. The go command compiles the standard library once in each cache, for half a minute or

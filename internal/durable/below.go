@@ -1,7 +1,6 @@
 package durable
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -107,7 +106,7 @@ func makeBelow(on OS, dir string) error {
 // WriteBelow writes a file as CreateBelow makes it, and writes to nothing else. It replaces what has its name, unless
 // that is a directory: readers find the old file or the new one.
 func WriteBelow(root, name string, data []byte) error {
-	next := filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+"."+rand.Text()+temporarySuffix)
+	next := filepath.Join(filepath.Dir(name), TemporaryName(filepath.Base(name)))
 	f, err := CreateBelow(root, next)
 	if err != nil {
 		return err

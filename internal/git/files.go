@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"muster"
 	"muster/internal/durable"
 )
 
@@ -28,8 +27,7 @@ type madeCommit struct{ tree, parent string }
 
 // refValue returns the value of a ref that all worktrees share, "" when there is none. ok is false where git must tell.
 func (r *runner) refValue(ref string) (id string, ok bool) {
-	if strings.ContainsAny(ref, "\\:*?[^~ \x00\n") ||
-		strings.Contains(ref, "..") || strings.HasSuffix(ref, "/") {
+	if strings.ContainsAny(ref, "\\:*?[^~ \x00\n") || strings.Contains(ref, "..") || strings.HasSuffix(ref, "/") {
 		return "", false
 	}
 	file := filepath.Join(r.common, filepath.FromSlash(ref))
@@ -129,17 +127,4 @@ func ListFiles(ctx context.Context, root string) []string {
 		return nil
 	}
 	return slices.Sorted(slices.Values(SplitNUL(out)))
-}
-
-// Init makes a repository of the files in dir, with one commit on the branch main.
-func Init(ctx context.Context, dir, message string) error {
-	r := runner{env: append(cleanEnv(os.Environ()), ownIdentity.env()...)}
-	for _, args := range [][]string{
-		{"init", "-q", "-b", "main"}, {"add", "."}, {"commit", "-q", "--no-verify", "-m", message},
-	} {
-		if _, err := r.Run(ctx, dir, args...); err != nil {
-			return muster.Errorf(muster.Unavailable, "the repository %s cannot be made: %w", dir, err)
-		}
-	}
-	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -295,13 +296,24 @@ func (p *Place) Finish() error {
 // CopyIndex copies the index of the place to a file, with its time: git compares the content of a file that was written
 // in the second of its index. An index that is missing is an empty one to git.
 func (p *Place) CopyIndex(to string) error {
-	// The time comes first: an index that is written meanwhile is younger, which is no harm.
-	info, err := os.Lstat(filepath.Join(p.GitDir(), "index"))
-	data, readErr := p.read("git/index", MaxFile)
-	if err := cmp.Or(err, readErr); err != nil {
+	from, err := durable.OpenBelow(p.Dir, filepath.Join(p.GitDir(), "index"), os.O_RDONLY, 0)
+	if err != nil {
 		return ignoreMissing(err)
 	}
-	return errors.Join(os.WriteFile(to, data, 0o600), os.Chtimes(to, info.ModTime(), info.ModTime()))
+	defer from.Close()
+	info, err := from.Stat() // before it is read: one that is written meanwhile is younger, which is no harm
+	if err == nil && info.Size() > MaxFile {
+		err = durable.ErrTooLarge
+	}
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, io.LimitReader(from, MaxFile))
+	return errors.Join(err, file.Close(), os.Chtimes(to, info.ModTime(), info.ModTime()))
 }
 
 // makeDir makes a directory of the place and the missing ones above it. What a program has put in the place of one, a

@@ -502,6 +502,19 @@ func TestConnectFailsOnce(t *testing.T) {
 	}
 }
 
+// The name of a ref may be any bytes.
+func TestARefWhoseNameIsNoText(t *testing.T) {
+	l := newLane(t)
+	dir := filepath.Join(l.repo.CommonDir(), "refs", "heads", "f\xfcr")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Skip("this file system has no such names")
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "x"), []byte(gittest.Git(t, l.repo.Root(), "rev-parse", "HEAD")+"\n"), 0o600))
+	if err := l.p.Refresh(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A link in the place of a lane leads to what is not muster's, such as the user's own checkout.
 func TestALinkInPlaceOfALaneIsNotFollowed(t *testing.T) {
 	l := newLane(t)

@@ -31,14 +31,16 @@ func (p *Place) Refresh() error {
 	// What was copied last time tells a ref of the repository that is gone from one that the place has made.
 	noted := p.copied()
 	now := map[string]string{}
-	err = fs.WalkDir(os.DirFS(p.repo.common), "refs", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || strings.HasSuffix(name, ".lock") {
+	refs := filepath.Join(p.repo.common, "refs")
+	err = filepath.WalkDir(refs, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || strings.HasSuffix(file, ".lock") {
 			return ignoreMissing(err)
 		}
-		data, err := durable.ReadRegular(filepath.Join(p.repo.common, filepath.FromSlash(name)), maxRef)
+		data, err := durable.ReadRegular(file, maxRef)
 		if err != nil {
 			return ignoreMissing(err)
 		}
+		name := "refs" + filepath.ToSlash(strings.TrimPrefix(file, refs))
 		now[name] = string(data)
 		if noted[name] == now[name] || name == p.ref {
 			return nil

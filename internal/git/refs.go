@@ -40,7 +40,6 @@ func (r *Repo) ResolveIn(ctx context.Context, dir, rev string) (string, error) {
 	return id, err
 }
 
-// revParse returns the object of a kind to which rev leads.
 func (r *runner) revParse(ctx context.Context, dir, rev, kind string) (string, error) {
 	out, err := r.Run(ctx, dir, "rev-parse", "--verify", "-q", rev+"^{"+kind+"}")
 	if ExitCode(err) == 1 { // any other code is a git that failed, and says nothing of the object

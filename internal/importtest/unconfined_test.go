@@ -33,7 +33,6 @@ var elsewhere = map[string]string{
 	"internal/git readConfig dir":                opening,
 	"internal/git checkVersion dir":              opening,
 	"internal/git findRepo dir":                  opening,
-	"internal/git Init dir":                      "the directory in which the user makes a repository",
 	"internal/git Run dir":                       its,
 	"internal/git revParse dir":                  its,
 	"internal/git InCheckout tree":               confined,

@@ -214,7 +214,7 @@ func copyHalf(to net.Conn, from io.Reader) {
 // connect connects to one of the user's hosts: whoever owns its name chooses the address to which it leads. An address
 // that is refused is noted with the host, as the setting would name both.
 func (p *Proxy) connect(ctx context.Context, _, address string) (net.Conn, error) {
-	host, port, _ := net.SplitHostPort(address) // ServeHTTP has joined them
+	host, port, _ := net.SplitHostPort(address) // ServeHTTP, or the transport, has joined them
 	hosts := p.find(host, port)
 	return p.dial(ctx, address, func(address string) error {
 		to, _ := netip.ParseAddrPort(address) // the zero address is refused

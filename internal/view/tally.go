@@ -79,7 +79,7 @@ func (t *Tally) Add(e muster.Event) {
 	case journal.TaskReturned: // the owner goes on in the same claim
 		w := t.effortOf(e.Task)
 		w.tries++
-		w.returned[text.OneLine(e.Text("reason"))]++
+		w.returned[text.OneLine(cmp.Or(e.Text("reason"), "conflict"))]++
 		if counts, isSaid := e.Fields["counts"].(bool); isSaid && !counts {
 			w.moved++
 		}

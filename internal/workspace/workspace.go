@@ -162,6 +162,11 @@ func OpenRoot(root string, o Options) (*Workspace, error) {
 		s.BeforeMakeDir(beforeMakeDir(w))
 	}
 	w.openState()
+	if s, ok := w.engine.(interface {
+		OnOverwrite(func(table, file string, found muster.Doc))
+	}); ok {
+		s.OnOverwrite(w.reportOverwritten)
+	}
 	return w, nil
 }
 
@@ -171,11 +176,6 @@ func (w *Workspace) openState() {
 	w.store = w.options.Secrets.Store(w.engine)
 	w.journal = journal.New(w.store.Log())
 	w.journal.Logger = w.options.Log
-	if s, ok := w.engine.(interface {
-		OnOverwrite(func(table, file string, found muster.Doc))
-	}); ok {
-		s.OnOverwrite(w.reportOverwritten)
-	}
 	w.runs = &Runs{w.store.Table(muster.TableTeam), corruption.New(w.store.Log(), w.store.Inbox(), w.journal)}
 }
 
@@ -192,14 +192,21 @@ type RunOptions struct {
 }
 
 // ForRun returns a workspace with services of its own, for a run, on the repository and the state that w has opened. It
-// need not be closed: it ends with w.
-func (w *Workspace) ForRun(o RunOptions) *Workspace {
+// need not be closed: it ends with w. What has changed since the opening counts: filters that the user has trusted run,
+// and lanes that a killed process has left connected are put right.
+func (w *Workspace) ForRun(o RunOptions) (*Workspace, error) {
 	run := &Workspace{opened: w.opened, options: w.options}
 	run.options.Name, run.options.Target, run.options.WorktreesDir = o.Name, o.Target, o.WorktreesDir
 	run.options.Ports, run.options.PortCount, run.options.Landing = o.Ports, o.PortCount, o.Landing
 	run.options.Secrets, run.options.Log = o.Secrets, o.Log
 	run.openState()
-	return run
+	if w.common != "" {
+		_ = git.DisconnectAbandoned(w.common) // who works in a lane tells what is wrong with it
+	}
+	if repo := w.repo.value(); repo != nil {
+		return run, armDrivers(w, repo)
+	}
+	return run, nil
 }
 
 // Close closes what the workspace opened. Background reads of the store end with it.

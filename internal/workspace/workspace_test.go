@@ -10,6 +10,8 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/durable"
+	"muster/internal/git"
+	"muster/internal/testing/gittest"
 	"muster/internal/testing/require"
 	"muster/internal/trust"
 	"muster/journal"
@@ -130,5 +132,22 @@ func TestFilesStayInTheRepository(t *testing.T) {
 	}
 	if _, err := f.ReadFile(".git/HEAD"); err != nil {
 		t.Error(err)
+	}
+}
+
+// A filter that the user trusts after the repository was opened runs in the run that follows.
+func TestARunHasWhatWasTrustedSince(t *testing.T) {
+	dir := gittest.Repo(t, map[string]string{"a": "a\n"})
+	gittest.Git(t, dir, "config", "filter.seal.clean", "cat")
+	w := require.Value(Open(t.Context(), dir, Options{OpenStore: openFileStore}))(t)
+	defer w.Close()
+	items := require.Value(w.Trust().DriverItems(t.Context()))(t)
+	if len(items) != 1 {
+		t.Fatalf("to be trusted: %v", items)
+	}
+	require.NoError(t, w.Trust().Change(t.Context(), func(s *trust.Settings) { s.Trust(items[0].Name, items[0].Text) }))
+	run := require.Value(w.ForRun(RunOptions{Name: "demo", Target: "muster/demo"}))(t)
+	if repo := require.Value(run.Repo(t.Context()))(t); repo.Filter("seal") != git.FilterRuns {
+		t.Errorf("the filter: %v", repo.Filter("seal"))
 	}
 }

@@ -281,14 +281,13 @@ func (c checkout) reconnectHint(ctx context.Context) string {
 	link := filepath.Join(path, ".git")
 	dir, dirErr := os.Lstat(path)
 	file, fileErr := os.Lstat(link)
+	admin := git.DirOf(path)
+	head, _ := durable.ReadRegular(filepath.Join(admin, "HEAD"), 4<<10) // what cannot be read is another lane's
+	isOurs := filepath.Dir(admin) == filepath.Join(c.repo.CommonDir(), "worktrees")
 	switch {
-	case dirErr != nil || !dir.IsDir():
-		return moveAway
-	case !isKnown:
-		admin := git.DirOf(path)
-		if filepath.Dir(admin) == filepath.Join(c.repo.CommonDir(), "worktrees") && !durable.IsMissing(admin) {
-			return "git worktree repair " + text.ShellQuote(path) // its registration names another directory
-		}
+	case !isKnown && isOurs && string(head) == "ref: "+branchRef(c.lane)+"\n": // it names another directory
+		return "git worktree repair " + text.ShellQuote(path)
+	case !isKnown || dirErr != nil || !dir.IsDir():
 		return moveAway
 	case fileErr == nil && file.IsDir():
 		return fmt.Sprintf("mv %s %s  (a repository of its own), then: git worktree repair",

@@ -80,7 +80,7 @@ func (c checkout) commit(ctx context.Context, message string) (head string, err 
 func (c checkout) commitTreeOf(ctx context.Context, tree, message string) (head string, err error) {
 	var before string
 	if c.sub == "" {
-		before, err = c.repo.Ref(ctx, branchRef(c.lane)) // wherever commands have let HEAD lead meanwhile
+		before, err = c.repo.Resolve(ctx, branchRef(c.lane)) // wherever commands have let HEAD lead meanwhile
 	} else {
 		before, err = c.head(ctx)
 	}

@@ -46,6 +46,19 @@ func (w *world) cancelledAt(pattern string, work func(ctx context.Context) error
 	return w.with(pattern, "kill -INT $PPID; exec sleep 10", func() error { return work(ctx) })
 }
 
+// A branch that goes while its lane is staged is an error of the call.
+func TestABranchThatGoesMeanwhile(t *testing.T) {
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	w.create("one", map[string]string{"b": "b\n"})
+	err := w.with("write-tree", "rm '"+w.root+"/.git/refs/heads/wt/one'", func() error {
+		_, _, err := w.Commit(w.ctx(), "one", "work")
+		return err
+	})
+	if !errors.Is(err, muster.ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+}
+
 // The end of a call in the middle of a merge, of an archive or of a checkout is told as what it is, and removes nothing.
 func TestACallThatEndsInTheMiddle(t *testing.T) {
 	w := newWorld(t, map[string]string{"a": "a\n"})

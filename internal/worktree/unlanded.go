@@ -193,10 +193,13 @@ func unlandedArchives(ctx context.Context, l *Lanes, tips []string, archived []A
 		return nil, err
 	}
 	for _, a := range archived {
+		if refs[a.Ref] == "" {
+			continue
+		}
 		content, subject := contentOf(ctx, l.repo, a.Ref)
 		// A landing commits all that the lane holds: of a lane that has landed, only what was made after that is in a
 		// commit of its archive's own.
-		if refs[a.Ref] == "" || a.HasLanded && content != "" && subject != archiveSubject(a.Lane) {
+		if a.HasLanded && content != "" && subject != archiveSubject(a.Lane) {
 			continue
 		}
 		files, err := unlandedFiles(ctx, l.repo, tips, a.Ref)
