@@ -91,7 +91,6 @@ func removeAbandoned(parent string) {
 	}
 }
 
-// removePool removes the groups of a pool, and itself.
 func removePool(dir string) {
 	groups, _ := filepath.Glob(filepath.Join(dir, "[0-9]*"))
 	for _, g := range append(groups, dir) {
@@ -160,7 +159,6 @@ func makeGroup(dir string, processes, memory int64) error {
 	return err
 }
 
-// write writes to a file of a group.
 func write(dir, name, text string) error {
 	return os.WriteFile(filepath.Join(dir, name), []byte(text), 0)
 }

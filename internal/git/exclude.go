@@ -23,7 +23,6 @@ type excludes struct {
 	text []byte // as it was, with what Exclude has added
 }
 
-// readExclude returns the lines that are there now.
 func (r *runner) readExclude() ([]byte, error) {
 	return durable.ReadBelow(r.common, r.excludeFile(), maxExclude)
 }

@@ -170,7 +170,6 @@ func (n *asked) check() error {
 	return n.control(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id))
 }
 
-// proc returns the path of a file in the program's directory in /proc.
 func (n *asked) proc(name string) string { return "/proc/" + strconv.Itoa(int(n.pid)) + "/" + name }
 
 // open opens what a call names, as the program sees it, for nothing but to know which file it is.
@@ -231,7 +230,6 @@ func (n *asked) descriptor(fd int) (int, error) {
 	return opened, err
 }
 
-// text reads a text that ends with a NUL byte from the program's memory.
 func (n *asked) text(address uint64) (string, error) {
 	data, err := n.memory(address, unix.PathMax)
 	text, _, ends := bytes.Cut(data, []byte{0})

@@ -86,7 +86,6 @@ func (p *stdio) finish() (err error) {
 	return err
 }
 
-// abandon closes everything, because the program did not start.
 func (p *stdio) abandon() {
 	p.closeProgramEnds()
 	_ = p.feed.Close()

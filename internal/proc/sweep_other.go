@@ -4,7 +4,6 @@ package proc
 
 import "os"
 
-// wait waits for the program to end and kills what is left of its group.
 func (t *tree) wait(p *os.Process) (*os.ProcessState, error) {
 	defer t.setReaped()
 	state, err := p.Wait()

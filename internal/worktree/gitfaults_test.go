@@ -46,6 +46,29 @@ func (w *world) cancelledAt(pattern string, work func(ctx context.Context) error
 	return w.with(pattern, "kill -INT $PPID; exec sleep 10", func() error { return work(ctx) })
 }
 
+// A process that is killed just after it has moved the branch of a lane has not told the lane's git of it.
+func TestAMergeAfterACommitThatWasCutOff(t *testing.T) {
+	w := newWorld(t, map[string]string{"a": "a\n"})
+	base := w.git(w.root, "rev-parse", "HEAD")
+	w.create("one", map[string]string{"b": "b\n"})
+	head, _, err := w.Commit(w.ctx(), "one", "work")
+	require.NoError(t, err)
+	place := filepath.Join(w.root, ".git", "muster", "places", ".worktrees", "one")
+	for _, file := range []string{"copied.json", "git/refs/heads/wt/one"} {
+		data := require.Value(os.ReadFile(filepath.Join(place, file)))(t)
+		if !strings.Contains(string(data), head) {
+			t.Fatalf("%s has no %s: %s", file, head, data)
+		}
+		gittest.Write(t, place, map[string]string{file: strings.ReplaceAll(string(data), head, base)})
+	}
+	gittest.Write(t, w.root, map[string]string{"c": "c\n"})
+	w.git(w.root, "add", "c")
+	w.git(w.root, "commit", "-q", "-m", "others")
+	if _, err := w.Merge(w.ctx(), "one", w.git(w.root, "rev-parse", "HEAD")); err != nil {
+		t.Error(err)
+	}
+}
+
 // A branch that goes while its lane is staged is an error of the call.
 func TestABranchThatGoesMeanwhile(t *testing.T) {
 	w := newWorld(t, map[string]string{"a": "a\n"})

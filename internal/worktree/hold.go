@@ -20,10 +20,6 @@ type holds struct {
 	commands map[string][]string // by tree, what people call the commands that run there
 }
 
-func newHolds() *holds {
-	return &holds{changed: sync.Cond{L: &sync.Mutex{}}, held: map[string]bool{}, commands: map[string][]string{}}
-}
-
 // patience is how long muster waits for the commands in a lane before it refuses: those that were killed end soon.
 const patience = 2 * time.Second
 

@@ -57,6 +57,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"muster"
 	"muster/internal/corruption"
@@ -124,7 +125,7 @@ func Open(
 		index: &index{files: files, dir: dir, repo: repo, home: home, journal: j,
 			corrupt: corruption.New(log, o.Inbox, j)},
 		events:  recorder{log, j, o.Task},
-		holds:   newHolds(),
+		holds:   &holds{changed: sync.Cond{L: &sync.Mutex{}}, held: map[string]bool{}, commands: map[string][]string{}},
 		scratch: dir.Scratch(),
 	}, nil
 }
@@ -275,8 +276,18 @@ func (l *Lanes) Workdir(ctx context.Context, name muster.Name) (dir string, err 
 
 // enterAlone is enter for muster's own work in the lane: no command runs there until release is called.
 func (l *Lanes) enterAlone(ctx context.Context, name muster.Name) (c checkout, release func(), err error) {
-	if c, err = l.enter(ctx, name); err == nil {
-		release, err = l.hold(ctx, c.lane.Path)
+	if c, err = l.enter(ctx, name); err != nil {
+		return c, nil, err
+	}
+	if release, err = l.hold(ctx, c.lane.Path); err != nil {
+		return c, nil, err
+	}
+	p, err := c.place(ctx)
+	if err == nil {
+		err = p.Refresh() // a process that was killed may have moved the branch, and not told the place
+	}
+	if err != nil {
+		release()
 	}
 	return c, release, err
 }
