@@ -50,10 +50,12 @@ func fileKind(path string) string {
 		return base[1:]
 	case strings.Contains(filepath.ToSlash(path), "/.team/archive/"):
 		return "archive"
-	case strings.HasSuffix(base, ".md"): // of the state, only memories are Markdown
-		return "memory"
 	case dir == "repositories" || dir == "muster": // the user's registry, and the mark in a repository
 		return "registry"
+	case strings.Contains(filepath.ToSlash(path), "/.git/"): // of lanes, and of the worktrees that git has for them
+		return "places"
+	case strings.HasSuffix(base, ".md"): // of the state, only memories are Markdown
+		return "memory"
 	case strings.HasSuffix(base, ".torn"):
 		return "torn"
 	case dir == ".tasks" && strings.HasPrefix(base, "claim_events."):

@@ -91,6 +91,8 @@ func TestFileKind(t *testing.T) {
 		"/r/.team/archive/moving": "archive", "/r/.team/archive/20261121-1/archive.json": "archive", "/r/.team/damaged/x.json": "damaged",
 		"/r/.team/events.7.jsonl": "events", "/r/.tasks": "tasks", "/r/.team/locks/check-3": "checks", "/r/.transcripts": "transcripts",
 		"/r/.transcripts/a/log.jsonl": "transcripts", "/r/.worktrees/index.json": "lanes", "/r/.worktrees/events.jsonl": "lane_events",
+		"/r/.git/worktrees/task-1-a/muster-place": "places", "/r/.git/muster/places/.worktrees/task-1-a/copied.json": "places",
+		"/r/.git/muster/mark": "registry",
 	} {
 		if got := fileKind(path); got != want {
 			t.Errorf("%s is %s, want %s", path, got, want)

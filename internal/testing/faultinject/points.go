@@ -62,7 +62,7 @@ var places = []Point{
 // The points of files. Each kind of file in documents has all points of ofDocuments, and so on.
 var (
 	documents = []string{"tasks", "members", "requests", "hosts", "team", "lanes", "damaged", "archive", "checks",
-		"registry", "memory", "receipts"}
+		"registry", "memory", "receipts", "places"}
 	streams = []string{"events", "claim_events", "lane_events", "transcripts", "inbox", "spend", "rejected",
 		"torn"}
 	moved = []string{"events", "lane_events", "tasks", "transcripts", "team"}
