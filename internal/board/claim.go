@@ -288,8 +288,9 @@ func (d Details) words(why string) string {
 	return why
 }
 
-// Return gives a task whose landing failed back to its owner, in the same lane. The third in a row that counts makes it
-// needs_attention: nobody's, its lane kept, the fence moved. Why is a reason of journal.TaskReturned.
+// Return gives a task whose landing failed back to its owner, in the same lane. The third return in a row that
+// counts makes the task needs_attention: it loses its owner, its fence moves, and its lane stays. why is a reason of
+// journal.TaskReturned.
 func (b *Board) Return(ctx context.Context, id muster.TaskID, fence int, why string, d Details) (muster.Task, error) {
 	words := d.words(why)
 	t, was, _, err := b.step(ctx, id, func(t *muster.Task) error {

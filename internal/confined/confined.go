@@ -72,7 +72,7 @@ func (p *Place) start(
 	}), nil
 }
 
-// outOf returns what gets the output of a program, and after its end what is told here.
+// outOf returns the writer of a program's output. What muster adds to it comes after the end of the program.
 func outOf(s proc.Spec) io.Writer { return cmp.Or[io.Writer](s.Out, io.Discard) }
 
 // tell tells whoever reads the output of a program, and the user, once, which hosts were refused. Most programs say

@@ -56,8 +56,8 @@ func (r *runner) refValue(ref string) (id string, ok bool) {
 	return id, id != "" && IsID(id)
 }
 
-// hasRefFiles reports whether the repository keeps its refs in files of their own and in packed-refs. In another form
-// of keeping them a missing file says nothing.
+// hasRefFiles reports whether the repository keeps its refs in files of their own and in packed-refs. In any other
+// form, such as reftable, a missing file does not mean a missing ref.
 func (r *runner) hasRefFiles() bool {
 	st, err := os.Stat(filepath.Join(r.common, "refs", "heads"))
 	return err == nil && st.IsDir()

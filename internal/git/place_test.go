@@ -16,6 +16,7 @@ import (
 	"muster/internal/proc"
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/require"
+	"muster/internal/testing/tier"
 )
 
 // lane is a repository with the lane a, on the branch wt/a, and what the git of a command in it sees.
@@ -507,7 +508,7 @@ func TestARefWhoseNameIsNoText(t *testing.T) {
 	l := newLane(t)
 	dir := filepath.Join(l.repo.CommonDir(), "refs", "heads", "f\xfcr")
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Skip("this file system has no such names")
+		tier.Missing(t, "this file system has only names in UTF-8")
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "x"), []byte(gittest.Git(t, l.repo.Root(), "rev-parse", "HEAD")+"\n"), 0o600))
 	if err := l.p.Refresh(); err != nil {

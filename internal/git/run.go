@@ -56,7 +56,7 @@ func (c Call) input() io.Reader {
 	return strings.NewReader(c.Stdin)
 }
 
-// limited returns what gets standard output: out, with at most so many bytes, or what the call says.
+// limited returns the writer of standard output: c.Out with its limit c.MaxOut, or else out with at most most bytes.
 func (c Call) limited(out io.Writer, most int64) *limitedWriter {
 	if c.Out != nil {
 		return &limitedWriter{w: c.Out, left: c.MaxOut}
@@ -98,7 +98,7 @@ func isExit(err error) bool {
 type runner struct {
 	env    []string
 	common string // the git directory that all worktrees share; "" while the repository is not known
-	root   string // the top level of the main worktree, which git is told: a config may say that it is elsewhere
+	root   string // the top level of the main worktree; git gets it, because a config may name another one
 	userConfig
 	helper func(context.Context) (Helper, error) // starts git in places; nil: nothing confines it
 }

@@ -279,8 +279,8 @@ func chown(owner int) func(*asked, int, uint32) error {
 	}
 }
 
-// setTimes returns the change of the dates, to which an argument of the call leads: two, each of one number, the
-// seconds, or of two, of which the second counts units of so many nanoseconds. Where it leads nowhere, they are now.
+// setTimes returns the change of the two dates at the pointer in argument arg of the call. Each date is one number, its
+// seconds, or two, the second of which counts units of unit nanoseconds. A null pointer sets both to the present.
 func setTimes(arg, each int, unit int64) func(*asked, int, uint32) error {
 	return func(n *asked, fd int, _ uint32) error {
 		times := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}

@@ -34,7 +34,7 @@ var rights = map[Access]uint64{
 	List:   unix.LANDLOCK_ACCESS_FS_READ_DIR,
 	Read:   reading,
 	Device: reading | unix.LANDLOCK_ACCESS_FS_WRITE_FILE,
-	// Nobody makes devices, which would lead around all rules.
+	// A program that could make devices would get round all rules.
 	Write: rightsOf3 &^ (unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK),
 }
 

@@ -159,7 +159,7 @@ func startGuard() (*keeper, error) {
 	c := exec.Command("/proc/self/exe") // the running program, also when an update has replaced its file
 	c.Args = []string{os.Args[0], guardWord, tag}
 	c.Dir, c.Env, c.Stderr, c.ExtraFiles = "/", guardEnv(), os.Stderr, []*os.File{theirs}
-	// A guard that somebody has stopped goes on when this program dies.
+	// The kernel wakes a stopped guard (SIGSTOP) when this program dies.
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT}
 	if err := c.Start(); err != nil {
 		return fail(errors.Join(err, socket.Close()))
@@ -276,5 +276,5 @@ func (k *keeper) answer(answers *json.Decoder, pid int) (a answer, err error) {
 		"the process that started this command was killed, and the command with it: its outcome is unknown")
 }
 
-// wake continues a guard that somebody has stopped (SIGSTOP), or its tools would outlive their time limit.
+// wake continues a stopped guard (SIGSTOP): its tools would outlive their time limit.
 func (k *keeper) wake() { _ = k.process.Signal(unix.SIGCONT) }

@@ -15,7 +15,7 @@ import (
 // cannot read; this does not hold against root.
 //
 // It is called once, before the first command starts. os.Environ keeps the values; os.Args shares the memory that is
-// overwritten, so the caller copies its arguments before. Where the system has no /proc, nobody can read there.
+// overwritten, so the caller copies its arguments before. Without /proc there is nothing to hide.
 func HideEnvironment(secrets []string) {
 	overwriteSecrets(secrets)
 	// A shell may have opened a file with a key, or a pipe, for this process: commands do not inherit it.

@@ -102,7 +102,7 @@ func allProcesses() map[int]process {
 	return all
 }
 
-// subtree returns the processes at and below one, also dead ones that nobody has waited for. What it misses because it
+// subtree returns the processes at and below one, also dead ones that were not reaped. What it misses because it
 // was forked meanwhile, the caller's next call finds: a process that loses its parent becomes a child of the guard.
 func subtree(top process) (list []process) {
 	seen := map[int]bool{top.pid: true}
@@ -158,7 +158,7 @@ func left(pid int, tag string) (list []process) {
 // It stops processes before it kills them: a stopped process can neither fork nor reap, so no child appears unseen and
 // no pid is used again. Then it asks for the victims again, because a parent's death moves its children elsewhere.
 func killAll(victims func() []process) (left int) {
-	// A tree that forks faster than it is stopped is killed after so many rounds, as far as it is known.
+	// After stopRounds the known processes of a tree that forks faster than it is stopped are killed.
 	const stopRounds = 16
 	deadline := time.Now().Add(killLimit)
 	stopped := map[string]bool{}
@@ -194,7 +194,7 @@ func killAll(victims func() []process) (left int) {
 // tools whose guard was killed at the same moment.
 //
 // pid and started name the program, as some record has them. The record is not believed: what is killed has the tag of
-// a program that is dead. So neither a number that is another process's by now nor a record that somebody has changed
+// a program that is dead. So neither a number that is another process's by now nor a record that was changed
 // makes KillAbandoned kill anything else.
 func KillAbandoned(pid int, started uint64) (found int) {
 	program := process{pid: pid, started: started}.id()

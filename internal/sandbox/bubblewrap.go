@@ -127,7 +127,7 @@ func mount(x Rule) []string {
 	}
 	switch x.Access {
 	case Empty:
-		// It is memory, which nobody but a control group counts.
+		// It is memory, which only a control group counts.
 		size := max(256<<20, proc.MachineMemory()/16)
 		return []string{"--size", strconv.FormatInt(size, 10), "--tmpfs", x.Path}
 	case Masked:

@@ -95,9 +95,9 @@ func (d *CheckDirs) create(what string) (dir string, remove func(), err error) {
 	return dir, remove, nil
 }
 
-// checkDirName returns the name of the only check directory that a note can name: one that somebody else has written,
-// or copied, leads to no other. The name of a note is random, so nobody else can make the directory first. Its own name
-// is short, because programs make sockets below it, and the path of a socket may have 107 bytes.
+// checkDirName returns the name of the only check directory that a note can name: a note that was
+// forged or copied leads to no other. The name of a note is random, so no other user can make the directory first. Its
+// own name is short, because programs make sockets below it, and the path of a socket may have 107 bytes.
 func checkDirName(note string) string {
 	sum := sha256.Sum256([]byte(note))
 	return checkDirPrefix + hex.EncodeToString(sum[:9])
