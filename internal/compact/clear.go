@@ -22,7 +22,8 @@ type Change struct {
 
 // Rules say what Clear leaves whole.
 type Rules struct {
-	// Kept is how many of the newest results stay whole. Those that the model has not read yet stay in any case.
+	// Kept is the size in tokens of the newest results that stay whole; the one that crosses it stays as well. Results
+	// that the model has not read yet stay in any case.
 	Kept int
 	// Tools are the tools of the calls.
 	Tools []llm.Spec
@@ -38,9 +39,9 @@ const (
 	maxReason  = 120  // bytes of an error that stay
 )
 
-// Clear returns the changes that make older results and inputs short, and about how many tokens they win. Left whole
-// are the newest results, those of tools that last (llm.Spec.Lasting), and the newest read of each file that is written
-// as well: who edits a file needs to see it. A part that was cleared before is not changed again.
+// Clear returns the changes that make older results and inputs short, and about how many tokens they free. Left whole
+// are the newest results, those of tools that last (llm.Spec.Lasting), and the newest read of each file that is also
+// written, because the model needs it for its next edit. A part that was cleared before is not changed again.
 func (r Rules) Clear(messages []llm.Message) (changes []Change, saved int) {
 	whole, calls := r.whole(messages), []llm.Call(nil)
 	for i, m := range messages {
@@ -108,19 +109,19 @@ func (r Rules) clearInputs(messages []llm.Message, at int, whole map[[2]int]bool
 
 // whole returns the places of the results that stay whole.
 func (r Rules) whole(messages []llm.Message) map[[2]int]bool {
-	whole, newest, read, written := map[[2]int]bool{}, 0, map[string]bool{}, map[string]bool{}
+	whole, newer, read, written := map[[2]int]bool{}, 0, map[string]bool{}, map[string]bool{}
 	for i := len(messages) - 1; i > 0; i-- {
 		if messages[i].Role != llm.User {
 			continue
 		}
 		calls := messages[i-1].Calls()
 		for j := len(messages[i].Parts) - 1; j >= 0; j-- {
-			if _, ok := messages[i].Parts[j].(llm.Result); !ok || j >= len(calls) {
+			result, ok := messages[i].Parts[j].(llm.Result)
+			if !ok || j >= len(calls) {
 				continue
 			}
-			newest++
-			spec := r.spec(calls[j].Name)
-			whole[[2]int{i, j}] = newest <= r.Kept || i == len(messages)-1 || spec.Lasting
+			whole[[2]int{i, j}] = newer < r.Kept || i == len(messages)-1 || r.spec(calls[j].Name).Lasting
+			newer += PartTokens(result.Parts)
 			if r.Files == nil {
 				continue
 			}

@@ -1,9 +1,9 @@
 // Package compact makes the messages of a conversation fewer or shorter, so that a model's window holds them. It is
 // pure: messages and a budget go in, messages come out. It knows no team, no store and no model.
 //
-// There are two ways. Rules.Clear puts one line in the place of each older result and of each large input of an older
-// call; the result is a list of Changes, which can be stored, and Apply makes them. Tail returns the newest messages
-// that fit, to stand behind a summary of the rest; who asks a model for the summary is not decided here.
+// There are two ways. Rules.Clear replaces each older result, and each large input of an older call, by one line; it
+// returns a list of Changes, which can be stored, and Apply makes them. Tail returns the newest messages that fit, to
+// follow a summary of the rest; the caller asks a model for the summary.
 //
 // These hold for every conversation that keeps the rules of llm.History:
 //   - What comes out keeps them too: no call is parted from its result, and roles alternate.
@@ -23,41 +23,54 @@ import (
 
 // Budget is how many tokens the parts of a conversation may have. NewBudget makes one.
 type Budget struct {
-	Limit   int // of a request: with more, a summary takes the place of all but the newest messages
-	Step    int // that clearing must win: it changes the prefix that the provider has cached
-	Old     int // of what a summary would replace: with more it is worth its cost, however full the window is
-	Kept    int // of the newest messages, which stay whole behind a summary
-	Opening int // of the first message of a shortened conversation, its summary included
-	Summary int // of the summary
+	ClearFrom int // of a request: if it has more, older results are cleared
+	Step      int // that clearing must free: it changes the beginning of the request that the provider has cached
+	Results   int // of the newest results, which clearing leaves whole
+	Limit     int // of a request: if it has more, a summary replaces all but the newest messages
+	Kept      int // of the newest messages, which stay whole after a summary
+	Opening   int // of the first message of a shortened conversation, with its summary
+	Summary   int // of the summary
 }
 
-// The largest parts of a budget: with a large window more of them would cost more than it helps.
+// The largest parts of a budget. In a large window, more would cost more than it helps.
 const (
-	maxStep    = 32_000
-	maxKept    = 24_000
-	maxOpening = 48_000
-	maxSummary = 4_000
-
-	// smallWindow is the largest window in which the old messages are kept few, and results are cleared soon: each of
-	// them is a large share of every request there. A larger one is filled first, because a summary loses more than it
-	// saves, and what is cleared changes a prefix that the provider has cached.
-	smallWindow = 64_000
+	maxClearFrom = 100_000
+	maxResults   = 40_000
+	maxKept      = 24_000
+	maxOpening   = 48_000
+	maxSummary   = 4_000
 )
 
-// NewBudget returns the budget for a window of tokens, of which a reply may take some. prefix is the size of the system
-// prompt and the tools. The limit is 80% of the window, or less where the longest reply would not fit behind it: many
-// servers refuse such a request. A shortened conversation fills four fifths of the rest at most. harder is how often a
-// conversation that was shortened was too long all the same: each time its parts are half as large.
+// Models with a window of at most smallWindow tokens lose track long before it is full: they get a summary earlier, and
+// a shorter one.
+const (
+	smallWindow     = 64_000
+	maxSmallSummary = 1_000
+)
+
+// WordsPerToken is about how many English words a token has.
+const WordsPerToken = 0.6
+
+// NewBudget returns the budget for a window of tokens, of which a reply may take reply tokens. prefix is the size of
+// the system prompt and the tools.
+//
+// Results are cleared from half of the window on, and from 100,000 tokens at the latest. Each time this frees an eighth
+// of the window, and leaves the newest results: 40,000 tokens, or a quarter of the window. The limit is 80% of the
+// window, 60% of a small one (more if the prefix is large), or less where the longest reply would not fit, because many
+// servers refuse such a request.
+// A shortened conversation fills at most four fifths of the room beside the prefix. harder counts how often a shortened
+// conversation was still too long: each time its parts are half as large.
 func NewBudget(window, reply, prefix, harder int) Budget {
-	limit := max(min(window*4/5, window*19/20-reply), window/2)
+	limit, summary := min(window*4/5, window*19/20-reply), maxSummary
+	if window <= smallWindow {
+		limit, summary = min(limit, max(window*3/5, prefix+window/4)), maxSmallSummary
+	}
+	limit = max(limit, window/2)
 	room := max(limit-prefix, limit/4)
 	part := func(share, most int) int { return min(room*share/100, most) >> harder }
-	old, step := room, min(room/16, maxStep)
-	if window <= smallWindow {
-		old, step = room/8, room/32
-	}
-	return Budget{Limit: limit, Step: step, Old: old, Kept: part(30, maxKept),
-		Opening: part(50, maxOpening), Summary: part(8, maxSummary)}
+	return Budget{ClearFrom: min(window/2, maxClearFrom), Step: min(window/8, room/4),
+		Results: min(window/4, room/2, maxResults), Limit: limit, Kept: part(30, maxKept),
+		Opening: part(50, maxOpening), Summary: part(8, summary)}
 }
 
 // Gauge corrects estimates by what the provider has counted of the last request. The zero Gauge corrects nothing.

@@ -94,9 +94,20 @@ func TestBudget(t *testing.T) {
 	for _, window := range []int{8_000, 20_000, 32_000, 128_000, 200_000, 1_000_000} {
 		for harder := range 3 {
 			b := NewBudget(window, 0, 4000, harder)
-			if b.Limit > window*4/5 || 4000+b.Kept+b.Opening > b.Limit || b.Summary > b.Opening || b.Step <= 0 || b.Kept <= 0 {
+			if b.Limit > window*4/5 || 4000+b.Kept+b.Opening > b.Limit || b.Summary > b.Opening || b.Step <= 0 || b.Kept <= 0 ||
+				b.ClearFrom > b.Limit || b.Results <= 0 || b.Results+b.Step > b.Limit-min(4000, window/4) {
 				t.Errorf("%d, %d: %+v", window, harder, b)
 			}
+		}
+	}
+	for _, c := range []struct{ window, clearFrom, step, results, limit, words int }{
+		{1_000_000, 100_000, 125_000, 40_000, 800_000, 2400}, {200_000, 100_000, 25_000, 40_000, 160_000, 2400},
+		{128_000, 64_000, 16_000, 32_000, 102_400, 2400}, {40_000, 20_000, 5000, 10_000, 24_000, 600}, {32_000, 16_000, 3800, 7600, 19_200, 600},
+	} {
+		b := NewBudget(c.window, 0, 4000, 0)
+		if b.ClearFrom != c.clearFrom || b.Step != c.step || b.Results != c.results || b.Limit != c.limit ||
+			int(float64(b.Summary)*WordsPerToken) > c.words {
+			t.Errorf("%+v: %+v", c, b)
 		}
 	}
 	if b := NewBudget(200_000, 50_000, 4000, 0); b.Limit != 140_000 {
@@ -110,7 +121,7 @@ func TestBudget(t *testing.T) {
 // What is old becomes a line; the newest results, those that last, and the newest read of a file that is edited stay.
 func TestClear(t *testing.T) {
 	long := strings.Repeat("line\n", 200)
-	rules := Rules{Kept: 2, Tools: []llm.Spec{{Name: "read", ReadOnly: true}, {Name: "load", Lasting: true}, {Name: "bash"}},
+	rules := Rules{Kept: 500, Tools: []llm.Spec{{Name: "read", ReadOnly: true}, {Name: "load", Lasting: true}, {Name: "bash"}},
 		Files: func(c llm.Call) (reads, writes []string) {
 			switch file := []string{strings.Trim(string(c.Input), `"`)}; c.Name {
 			case "read":

@@ -76,7 +76,7 @@ func TestWhateverIsShortened(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		messages := drawHistory(t)
 		check(t, messages)
-		rules := Rules{Kept: rapid.IntRange(0, 5).Draw(t, "kept"), Tools: []llm.Spec{{Name: "write_file"}}}
+		rules := Rules{Kept: rapid.IntRange(0, 500).Draw(t, "kept"), Tools: []llm.Spec{{Name: "write_file"}}}
 		changes, saved := rules.Clear(messages)
 		cleared := Apply(messages, changes)
 		check(t, cleared)

@@ -44,7 +44,7 @@ func TestDefaults(t *testing.T) {
 	s, vs, err := Load(place(t, "", ""))
 	require.NoError(t, err)
 	want := Settings{
-		Run: Run{Teammates: 4, Ports: 3, Limits: Limits{SubagentTurns: 30, KeptResults: 3, TodoLimit: 20, TodoReminder: 10,
+		Run: Run{Teammates: 4, Ports: 3, Limits: Limits{SubagentTurns: 30, TodoLimit: 20, TodoReminder: 10,
 			IdleTimeout: time.Minute, IdlePoll: 5 * time.Second,
 			BashTimeout: 2 * time.Minute, BackgroundTimeout: 5 * time.Minute, CheckTimeout: 10 * time.Minute,
 			ModelPatience: time.Hour}},
@@ -159,7 +159,7 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 // it, wherever it stands and whatever it says. Nothing else of it counts.
 func TestRemovedSettings(t *testing.T) {
 	o := place(t, "check: x\nlanding: {check_covered: [odd]}\nroles:\n  arbiter:\n    model: no/model\n    colour: red\n",
-		"landing.check_covered: true\narbiter_turns: 3\n")
+		"landing.check_covered: true\narbiter_turns: 3\nkept_results: 5\n")
 	o.Environ = []string{"MUSTER_ARBITER_TURNS=many"}
 	s, vs, err := Load(o)
 	require.NoError(t, err)
@@ -172,7 +172,7 @@ func TestRemovedSettings(t *testing.T) {
 			got[v.Name] = v.Source
 		}
 	}
-	want := map[string]Source{"arbiter_turns": "env MUSTER_ARBITER_TURNS",
+	want := map[string]Source{"arbiter_turns": "env MUSTER_ARBITER_TURNS", "kept_results": Source("user config " + UserFile(o.UserDir)),
 		"landing.check_covered": "muster.yaml", "roles.arbiter": "muster.yaml"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
@@ -341,7 +341,7 @@ func TestSectionsHaveNoAliases(t *testing.T) {
 // TestLimitsHaveTheDefaultsOfTheTable: a field that is set stays, and the others get what the files would have.
 func TestLimitsHaveTheDefaultsOfTheTable(t *testing.T) {
 	got := Limits{SubagentTurns: 3, IdleTimeout: -1}.WithDefaults()
-	if got.SubagentTurns != 3 || got.IdleTimeout != -1 || got.BashTimeout != 2*time.Minute || got.KeptResults != 3 {
+	if got.SubagentTurns != 3 || got.IdleTimeout != -1 || got.BashTimeout != 2*time.Minute {
 		t.Errorf("%+v", got)
 	}
 }

@@ -35,7 +35,6 @@ func TestWhatOfARepositoryCounts(t *testing.T) {
 		{"teammates: 3", "", "teammates", "3", nil},
 		{"teammates: 3", "teammates: 2", "teammates", "2", &Withheld{Value: "3"}},
 		{"teammates: 5", "teammates: 9", "teammates", "5", nil},
-		{"kept_results: 1000", "", "kept_results", "3", left("1000")},
 		{"todo_limit: 30", "", "todo_limit", "30", nil},
 		{"idle_poll: 1m", "", "idle_poll", "1m", nil},
 		{"budget: {team: 5}", "", "budget.team", "5", nil},

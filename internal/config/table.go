@@ -96,7 +96,6 @@ type Limits struct {
 	IdlePoll          time.Duration // between two looks without a hint: 5 seconds
 	TodoLimit         int           // items of a member's own list: 20
 	TodoReminder      int           // rounds without the list until a reminder: 10; below zero: none
-	KeptResults       int           // results of tools that stay whole when older ones are cleared: 3
 	ModelPatience     time.Duration // with the troubles of a model server: an hour; below zero: none
 }
 
@@ -240,8 +239,6 @@ func (s *Settings) table() []Setting {
 			About: "how many tokens a reply may have; 0: as many as the model allows"},
 		{Name: "subagent_turns", to: &s.Limits.SubagentTurns, Default: "30", least: 1,
 			About: "how many turns a subagent has"},
-		{Name: "kept_results", to: &s.Limits.KeptResults, Default: "3", least: 1,
-			About: "how many results of tools stay whole when older ones are cleared"},
 		{Name: "todo_limit", inRepository: counts, to: &s.Limits.TodoLimit, Default: "20", least: 1,
 			About: "how many items a member's own todo list may have"},
 		{Name: "todo_reminder", inRepository: counts, to: &s.Limits.TodoReminder, Default: "10", isOffAtZero: true,
@@ -314,6 +311,7 @@ func (s *Settings) table() []Setting {
 			About: "variables that commands see beside the usual ones, as NAME or PREFIX_*",
 			Usage: "`NAMES` of variables that commands see too, such as MY_NAME,MY_*"},
 		{Name: "arbiter_turns", removed: "v0.1.0"},
+		{Name: "kept_results", removed: "v0.1.0"},
 		{Name: "landing.check_covered", removed: "v0.1.0"},
 		{Name: "roles.arbiter", removed: "v0.1.0"},
 	}

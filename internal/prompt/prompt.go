@@ -66,13 +66,16 @@ func Reminder(f string, a ...any) string {
 	return "<reminder>" + fmt.Sprintf(f, a...) + "</reminder>"
 }
 
-// Compressed returns the beginning of a conversation that was made shorter: the summary of what it leaves out.
-func Compressed(summary string) string {
-	return "[Conversation compressed]\n" + text.EscapeTags(summary)
+// Compressed returns the summary of what a shortened conversation leaves out. record is the file with the whole
+// conversation; "" if there is none.
+func Compressed(summary, record string) string {
+	return "[Conversation compressed]\n" + text.EscapeTags(summary) +
+		optional("\nThe summary stands for the older part of this conversation. If you miss a detail, search in %s "+
+			"(one JSON object in each line) with grep.", record)
 }
 
 // NewTask stands in the place of a summary when a member has claimed another task.
-const NewTask = "Your work on earlier tasks is left out here; what came of it is listed below. A new task begins."
+const NewTask = "Your work on earlier tasks is left out here; what came of it is listed above. A new task begins."
 
 // Summarize asks a model for the summary of its conversation, in at most so many words. focus is what it is to keep
 // above all, "" for nothing; again says that it has called a tool instead.
@@ -148,39 +151,58 @@ func TaskLine(t muster.Task) string {
 	return s
 }
 
+// LandedTask returns a task that has landed in a few words.
+func LandedTask(t muster.Task) string {
+	return fmt.Sprintf("#%d %s (%.7s)", t.ID, text.EscapeTags(t.Subject), t.Landed.Commit)
+}
+
 // maxWaiting is how many of the tasks that wait for another one its owner reads.
 const maxWaiting = 10
 
-// Claimed returns what the owner of a task reads when it has claimed it. builtOn are the tasks that it builds on,
-// which have landed; waiting are those that wait for it; check is the command of the check, "" for none; had is what an
-// inherited lane holds already. What somebody else has written is escaped.
-func Claimed(t muster.Task, builtOn, waiting []muster.Task, lane muster.Lane, check, had string) string {
+// Work is what the owner of a task reads about it beside the task itself.
+type Work struct {
+	BuiltOn []muster.Task // the tasks that it builds on, which have landed
+	Waiting []muster.Task // the tasks that wait for it
+	Lane    muster.Lane
+	Changes string // in the lane; "" for none
+	IsOwn   bool   // the owner has made the changes itself, or has read of them before
+	Check   string // the command of the check; "" for none
+	Planned bool   // the owner's plan is approved
+}
+
+// Claimed returns what the owner of a task reads when it has claimed it, and again in a shortened conversation. What
+// members have written is escaped.
+func Claimed(t muster.Task, w Work) string {
 	blockers, plan, escape := "", "", text.EscapeTags
-	for _, d := range builtOn {
+	for _, d := range w.BuiltOn {
 		blockers += fmt.Sprintf("\nIt builds on #%d %s", d.ID, escape(d.Subject))
 		if d.Landed != nil {
 			blockers += fmt.Sprintf(" (landed as %.7s)", d.Landed.Commit)
 		}
 		blockers += optional(": %s", escape(d.Result))
 	}
-	for i, d := range waiting {
+	for i, d := range w.Waiting {
 		if i == maxWaiting {
-			blockers += fmt.Sprintf("\nand by %d more", len(waiting)-i)
+			blockers += fmt.Sprintf("\nand by %d more", len(w.Waiting)-i)
 			break
 		}
 		blockers += fmt.Sprintf("\nIt is waited for by #%d %s", d.ID, escape(d.Subject)) +
 			optional(" (%s)", string(d.Owner))
 	}
-	if t.RequirePlan {
+	if t.RequirePlan && !w.Planned {
 		plan = "It needs an approved plan before you change anything: read, then call submit_plan.\n"
+	}
+	changes := "An earlier owner left these changes in it:\n%s\n"
+	if w.IsOwn {
+		changes = "Your changes so far:\n%s\n"
 	}
 	return fmt.Sprintf("Task #%d: %s\n", t.ID, escape(t.Subject)) +
 		optional("\n%s\n", escape(t.Description)) + optional("%s\n", blockers) +
 		fmt.Sprintf("\nYour lane: %s, branch %s, from %.7s. All your tools run there now.\n",
-			lane.Path, lane.Branch, t.Base) +
-		optional("Somebody worked in it before; it holds:\n%s\n", escape(had)) +
+			w.Lane.Path, w.Lane.Branch, t.Base) +
+		optional(changes, escape(w.Changes)) +
 		optional("The last attempt left this: %s\n", escape(t.Note)) +
-		optional("The check, on the merged tree: %s\n", check) + plan +
+		optional("The check, on the merged tree: %s\n", w.Check) + plan +
 		fmt.Sprintf("When it is done: complete_task{task_id: %d, summary}. "+
 			"The runtime commits, merges, checks and lands.", t.ID)
 }

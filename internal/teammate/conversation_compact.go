@@ -29,9 +29,9 @@ type compaction struct {
 	conversation *conversation
 	about        *surroundings
 	model        llm.Model
-	window       int // of the model; lowered when its server takes less
-	replyTokens  int // the most that a reply may take; 0 where it is not known
-	keptResults  int // that stay whole when older ones are cleared
+	window       int    // of the model; lowered when its server takes less
+	replyTokens  int    // the most that a reply may take; 0 where it is not known
+	record       string // the path of the transcript, where the store is a directory
 	todo         *agent.Todo
 	tools        prefix
 	claims       work
@@ -67,8 +67,6 @@ type (
 const UsualWindow = 128_000
 
 const minWindow = 16_000
-
-const defaultKept = 3
 
 const maxRestarts = 3 // in a row, because the server refused the conversation
 
@@ -106,12 +104,11 @@ func (c *compaction) startOver(ctx context.Context, asked muster.MessageID) erro
 	p := c.tools.get()
 	b := c.budget(p, 0)
 	const about = "The user has begun a new conversation with you. What was said before is gone."
-	texts, marks, err := c.opening(ctx, about, b)
+	texts, marks, err := c.opening(ctx, opening{summary: about, withoutMail: true}, b)
 	if err != nil {
 		return err
 	}
-	last := len(texts) - 1 // the old mail, which is of the former conversation
-	begins := compact.Behind(compact.Fit(texts[:last], b.Opening), nil)
+	begins := compact.Behind(compact.Fit(texts, b.Opening), nil)
 	return c.store(ctx, p, begins, append(marks, asked, clearedMark), "the user began a new conversation")
 }
 
@@ -142,8 +139,7 @@ func (c *compaction) fit(ctx context.Context, p *profile) ([]llm.Message, error)
 		c.gauge.Count(tokens, p.size+compact.Estimate(messages[:n])) // by the process before
 	}
 	b, size := c.budget(p, 0), p.size+compact.Estimate(messages)
-	changes, saved, isOld := c.cleared(p, b, messages, size)
-	if saved >= b.Step {
+	if changes, saved := c.cleared(p, b, messages, size); len(changes) > 0 {
 		if err := c.clear(ctx, changes, size, saved); err != nil {
 			return nil, err
 		}
@@ -151,17 +147,10 @@ func (c *compaction) fit(ctx context.Context, p *profile) ([]llm.Message, error)
 	}
 	var wish *string
 	c.wish.change(func(w **string) { wish, *w = *w, nil })
-	if wish != nil || isOld || c.gauge.Tokens(size) > b.Limit {
-		why, focus := "the window is nearly full", ""
+	if wish != nil || c.gauge.Tokens(size) > b.Limit {
+		why, focus, newest := "the window is nearly full", "", len(messages)
 		if wish != nil {
-			why, focus = "the member asked for it", *wish
-		}
-		newest := len(messages)
-		switch {
-		case wish != nil:
-			newest = newestRound
-		case isOld: // else what is kept would be the old messages of the next time
-			newest, why = defaultKept*newestRound, "there are many old messages"
+			why, focus, newest = "the member asked for it", *wish, newestRound
 		}
 		if _, err := c.compress(ctx, p, b, messages, newest, why, focus); err != nil {
 			return nil, err
@@ -174,32 +163,35 @@ func (c *compaction) fit(ctx context.Context, p *profile) ([]llm.Message, error)
 
 func (c *compaction) counted(u llm.Usage) { c.gauge.Count(u.Prompt(), c.sent) }
 
-func (c *compaction) rules(p *profile) compact.Rules {
-	return compact.Rules{Kept: cmp.Or(c.keptResults, defaultKept), Tools: p.specs, Files: touchedFiles}
-}
-
-// cleared returns the changes that make older results short, and what they win. isOld says that what is left between
-// the first message and the newest round is worth a summary. If not, and the request is too large, all results that the
-// model has read are cleared, and at last those that it has not read are cut: a summary would win less.
+// cleared returns the changes that make older results short, and how many tokens they free; none while there is room.
+// In a request above the limit fewer of the newest results stay whole. If even that is not enough, it returns none, so
+// that a summary follows. But where calls and words have less than a step, a summary would free little: then all
+// results that the model has read are cleared, and if that is not enough, those that it has not read are cut.
 func (c *compaction) cleared(p *profile, b compact.Budget, messages []llm.Message, size int) (
-	changes []compact.Change, saved int, isOld bool) {
-	isEnough := func(saved int) bool { return c.gauge.Tokens(size-saved) <= b.Limit }
-	rules := c.rules(p)
-	changes, saved = rules.Clear(messages)
+	changes []compact.Change, saved int) {
+	isAbove := func(saved, limit int) bool { return c.gauge.Tokens(size-saved) > limit }
+	if !isAbove(0, b.ClearFrom) {
+		return nil, 0
+	}
+	rules := compact.Rules{Kept: b.Results, Tools: p.specs, Files: touchedFiles}
+	for ; rules.Kept >= max(b.Results/4, 1); rules.Kept /= 2 {
+		if changes, saved = rules.Clear(messages); saved >= b.Step && !isAbove(saved, b.Limit) {
+			return changes, saved
+		}
+		if !isAbove(0, b.Limit) {
+			return nil, 0
+		}
+	}
 	rules.Kept = 0
-	more, won := rules.Clear(messages)
-	isOld = compact.Estimate(messages[1:max(1, len(messages)-2)])-won > b.Old
-	if isOld || isEnough(saved) {
-		return changes, saved, isOld
+	changes, saved = rules.Clear(messages)
+	if words := compact.Estimate(messages[1:max(1, len(messages)-newestRound)]) - saved; words >= b.Step {
+		return nil, 0
 	}
-	if isEnough(won + b.Step) {
-		return more, won, false
+	if isAbove(saved, b.Limit) {
+		cut, cutSaved := compact.CutNewest(messages, b.Kept)
+		changes, saved = append(changes, cut...), saved+cutSaved
 	}
-	cut, cutSaved := compact.CutNewest(messages, b.Kept)
-	if cutSaved > b.Step && isEnough(won+cutSaved+b.Step) {
-		return append(more, cut...), won + cutSaved, false
-	}
-	return changes, saved, false
+	return changes, saved
 }
 
 func (c *compaction) clear(ctx context.Context, changes []compact.Change, size, saved int) error {
@@ -239,12 +231,11 @@ func (c *compaction) compress(ctx context.Context, p *profile, b compact.Budget,
 
 // replace begins the conversation anew with what the member must know and stays, and goes on with the tail.
 func (c *compaction) replace(ctx context.Context, p *profile, b compact.Budget, summary string, tail []llm.Message,
-	why string, stays ...string) error {
-	texts, marks, err := c.opening(ctx, summary, b)
+	why string, loaded ...string) error {
+	texts, marks, err := c.opening(ctx, opening{summary: summary, skills: loaded}, b)
 	if err != nil {
 		return err
 	}
-	texts = append(texts, stays...)
 	return c.store(ctx, p, compact.Behind(compact.Fit(texts, b.Opening), tail), marks, why)
 }
 
@@ -278,7 +269,7 @@ func (c *compaction) summarize(
 	}
 	for _, again := range []bool{false, true} {
 		h := llm.NewHistory(old)
-		h.Say(llm.Text{Text: prompt.Summarize(focus, b.Summary*3/5, again)})
+		h.Say(llm.Text{Text: prompt.Summarize(focus, int(float64(b.Summary)*compact.WordsPerToken), again)})
 		ask := c.conversation.request(ctx, p, h.Messages())
 		ask.Purpose = "summary"
 		r, err := c.model.Reply(ctx, ask, func(llm.Delta) {})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -30,11 +31,20 @@ const (
 	maxReported = 500 // bytes of what was reported of a task
 	maxFiles    = 12  // of a task
 	maxRoster   = 30  // members
+	maxLanded   = 20  // tasks that have landed, for the lead
 )
 
-// opening returns the first message of a conversation that was made shorter: the summary, and what the runtime knows by
-// itself. The opening words stand here too: a transcript may lose what was before. marks note what is said with it.
-func (c *compaction) opening(ctx context.Context, summary string, b compact.Budget) (
+// opening says what a shortened conversation begins with.
+type opening struct {
+	summary     string
+	skills      []string // that the member has loaded
+	withoutMail bool     // the old mail belongs to a conversation that the user has ended
+}
+
+// opening returns the texts of the first message of a conversation that was made shorter. What stays the same comes
+// first, for the provider's cache; the summary, the task, the plan and the todo list come last, next to the newest
+// messages. marks note what is said with it.
+func (c *compaction) opening(ctx context.Context, o opening, b compact.Budget) (
 	texts []string, marks []muster.MessageID, err error) {
 	mark, err := c.conversation.openingMark(ctx)
 	if err != nil {
@@ -45,26 +55,30 @@ func (c *compaction) opening(ctx context.Context, summary string, b compact.Budg
 	if err != nil {
 		return nil, nil, err
 	}
-	// What all members share stays the first part: the provider has cached it.
-	texts = append(slices.Insert(about, 1, prompt.Compressed(summary)), c.conversation.identity(), c.about.place())
+	texts = append(about, c.conversation.identity(), c.about.place(), c.conversation.prompt())
+	past := c.earlierWork
 	if c.conversation.isLead() {
-		tasks, err := c.leadTasks(ctx)
+		past = c.boardForLead
+	}
+	for _, part := range []func(context.Context) (string, error){past, c.members} {
+		text, err := part(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		texts = append(texts, c.conversation.prompt(), tasksOnBoard(tasks))
-	} else {
-		work, err := c.earlierWork(ctx)
+		texts = append(texts, text)
+	}
+	if !o.withoutMail {
+		mail, err := c.conversation.oldMail(ctx, min(maxOldMail, b.Opening))
 		if err != nil {
 			return nil, nil, err
 		}
-		texts = append(texts, work)
+		texts = append(texts, mail)
 	}
-	team, err := c.members(ctx)
-	if err != nil {
-		return nil, nil, err
+	record := c.record
+	if _, err := os.Stat(record); err != nil {
+		record = ""
 	}
-	texts = append(texts, team)
+	texts = append(append(texts, o.skills...), prompt.Compressed(o.summary, record))
 	if t, ok := c.claims.CurrentTask(); ok {
 		task, key, err := c.claims.taskPrompt(ctx, t)
 		if err != nil {
@@ -75,14 +89,11 @@ func (c *compaction) opening(ctx context.Context, summary string, b compact.Budg
 			return nil, nil, err
 		}
 		texts, marks = append(texts, task, plan), append(marks, key)
-	} else if !c.conversation.isLead() {
-		texts = append(texts, c.conversation.prompt())
 	}
 	if list := c.todo.Text(); list != "" {
 		texts = append(texts, prompt.Reminder("Your todo list:\n%s", text.EscapeTags(list)))
 	}
-	mail, err := c.conversation.oldMail(ctx, min(maxOldMail, b.Opening))
-	return append(texts, mail), marks, err
+	return texts, marks, nil
 }
 
 // lasting returns the skills in messages, which a summary keeps, or which an earlier one has kept.
@@ -113,6 +124,32 @@ func lasting(tools []llm.Spec, messages []llm.Message) (texts []string) {
 		}
 	}
 	return texts
+}
+
+// boardForLead names the tasks that are open or need attention, and in one line those that have landed.
+func (c *compaction) boardForLead(ctx context.Context) (string, error) {
+	tasks, err := c.leadTasks(ctx)
+	if err != nil {
+		return "", err
+	}
+	all, err := c.board.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	var landed []string
+	for _, t := range all {
+		if t.Status == muster.Completed && t.Landed != nil {
+			landed = append(landed, prompt.LandedTask(t))
+		}
+	}
+	if n := len(landed) - maxLanded; n > 0 {
+		landed = append([]string{fmt.Sprintf("%d earlier tasks", n)}, landed[n:]...)
+	}
+	text := tasksOnBoard(tasks)
+	if len(landed) > 0 {
+		text += "\nLanded: " + strings.Join(landed, ", ")
+	}
+	return strings.TrimPrefix(text, "\n"), nil
 }
 
 func tasksOnBoard(tasks []muster.Task) string {

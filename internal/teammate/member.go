@@ -134,7 +134,7 @@ func assemble(c Config) (*Member, error) {
 		nested: &nestedInstructions{claims: claims, scratch: scratchPath, secrets: c.Secrets},
 		newWorkdir: func() *workdir {
 			return &workdir{claims: claims, noImages: c.NoImages,
-				readable: func() []string { return readable(c.Home, c.Skills, c.Memory) }}
+				readable: func() []string { return readable(c.Home, name, c.Skills, c.Memory) }}
 		}, claims: claims, facts: about.texts,
 		records: teamtools.Services{Board: c.Board, Post: c.Post, Roster: c.Roster, Requests: c.Requests,
 			Lanes: c.Lanes, Run: c.Run, Log: c.Store.Log(), Exec: files.execInLane, Revoke: claims.revoke}}
@@ -147,9 +147,9 @@ func assemble(c Config) (*Member, error) {
 	claims.hasRead = conversation.hasRead
 	compaction := &compaction{conversation: conversation, model: models.own.Model, tools: toolbox,
 		window: cmp.Or(c.Window, UsualWindow), replyTokens: cmp.Or(c.MaxTokens, c.ReplyTokens),
-		keptResults: c.KeptResults, todo: todo, claims: claims, diary: diary, status: presence, phase: phase,
-		about: about, planState: claims.plans.state, leadTasks: team.tasksForLead, board: c.Board, roster: c.Roster,
-		landedFiles: c.LandedFiles}
+		record: filepath.Join(c.Home.Transcripts(), string(name), "log.jsonl"), todo: todo, claims: claims,
+		diary: diary, status: presence, phase: phase, about: about, planState: claims.plans.state,
+		leadTasks: team.tasksForLead, board: c.Board, roster: c.Roster, landedFiles: c.LandedFiles}
 	conversation.compaction, toolbox.compact = compaction, compaction.tool
 
 	// What only the lead does.

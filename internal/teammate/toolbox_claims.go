@@ -258,7 +258,12 @@ func (c *claims) taskPrompt(ctx context.Context, t muster.Task) (string, muster.
 	if t, err = c.board.WithBlocks(ctx, t); err != nil {
 		return "", "", err
 	}
-	text := prompt.Claimed(t, c.tasks(ctx, t.DependsOn), c.tasks(ctx, t.Blocks), lane, run.CheckText(), had)
+	planned, err := c.plans.isApproved(ctx, t)
+	if err != nil {
+		return "", "", err
+	}
+	text := prompt.Claimed(t, prompt.Work{BuiltOn: c.tasks(ctx, t.DependsOn), Waiting: c.tasks(ctx, t.Blocks),
+		Lane: lane, Changes: had, IsOwn: c.hasReadTask(), Check: run.CheckText(), Planned: planned})
 	// Before the text that lets the member begin: none of its commands runs in the lane yet.
 	if c.readyLane != nil && had == "" {
 		text = strings.TrimSuffix(text+"\n"+c.readyLane(ctx, lane), "\n")

@@ -241,15 +241,20 @@ func (p *plans) require(ctx context.Context, toolName string) error {
 	if !ok || p.claims.name == muster.Lead || !t.RequirePlan && !p.claims.presence.Me().RequirePlan {
 		return nil
 	}
-	all, err := p.requests.List(ctx)
+	approved, err := p.isApproved(ctx, t)
 	if err != nil {
 		return tool.Fatal(err)
 	}
-	if requests.Approved(all, t.ID, t.Fence) {
+	if approved {
 		return nil
 	}
 	return muster.Errorf(muster.Invalid, "Task #%d needs an approved plan before %s may run", t.ID, toolName).
 		WithHint("read what you need, then call submit_plan.")
+}
+
+func (p *plans) isApproved(ctx context.Context, t muster.Task) (bool, error) {
+	all, err := p.requests.List(ctx)
+	return requests.Approved(all, t.ID, t.Fence), err
 }
 
 func (p *plans) gate(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"muster"
 	"muster/internal/memory"
 	"muster/internal/paths"
 	"muster/internal/permissions"
@@ -78,9 +79,11 @@ func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
 	return s, nil
 }
 
-// readable returns what a member may read outside of its directory: outputs, skills, and what is remembered.
-func readable(home paths.Dir, list []skills.Skill, remembered func() (repository, user memory.Dir)) []string {
-	dirs := []string{home.Outputs()}
+// readable returns what a member may read outside of its directory: outputs, its transcript, skills, and memories.
+func readable(
+	home paths.Dir, name muster.Name, list []skills.Skill, remembered func() (repository, user memory.Dir),
+) []string {
+	dirs := []string{home.Outputs(), filepath.Join(home.Transcripts(), string(name))}
 	for _, skill := range skills.Usable(list) {
 		dirs = append(dirs, skill.Dir)
 	}

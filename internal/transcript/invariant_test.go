@@ -112,7 +112,7 @@ func TestConversationIsOnlyAppendedTo(t *testing.T) {
 				if len(tr.Unanswered()) > 0 {
 					return
 				}
-				changes, _ := compact.Rules{Kept: rapid.IntRange(0, 3).Draw(rt, "kept")}.Clear(tr.Messages())
+				changes, _ := compact.Rules{Kept: rapid.IntRange(0, 300).Draw(rt, "kept")}.Clear(tr.Messages())
 				require.NoError(t, tr.Clear(ctx, changes))
 				if again, _ := (compact.Rules{}).Clear(tr.Messages()); len(changes) > 0 {
 					before = nil

@@ -22,7 +22,7 @@ type Window struct {
 	// Counted, and an estimate of what has come since. Counted is 0 where it has counted nothing yet.
 	Tokens  int `json:"tokens"`
 	Counted int `json:"counted"`
-	// Window is how many tokens the model takes, and Limit from how many on the conversation is made shorter. Assumed
+	// Window is how many tokens the model takes, and Limit from how many on a summary replaces older messages. Assumed
 	// says that nothing is known of the model.
 	Window  int  `json:"window"`
 	Limit   int  `json:"limit"`
@@ -65,7 +65,7 @@ func (w Window) Draw(s Screen, now time.Time) string {
 	if w.Assumed {
 		assumed = " that are assumed"
 	}
-	fmt.Fprintf(&b, "%s of %s tokens%s, %s; made shorter from %s on\n\n", tokens(float64(w.Tokens)),
+	fmt.Fprintf(&b, "%s of %s tokens%s, %s; summarised from %s on\n\n", tokens(float64(w.Tokens)),
 		tokens(float64(w.Window)), assumed, percent(w.Tokens, w.Window), tokens(float64(w.Limit)))
 	t := Table{Titles: []string{"PART", ">COUNT", ">TOKENS", ">SHARE", ""}, Wide: 0}
 	for _, p := range w.Parts {

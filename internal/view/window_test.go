@@ -19,7 +19,7 @@ func TestWindow(t *testing.T) {
 				{Name: "d", Tokens: 5}}}}
 	SortWindow(w.Parts)
 	want := `ada   coder   anthropic/claude-opus-5
-31.2k of 200.0k tokens, 16%; made shorter from 170.0k on
+31.2k of 200.0k tokens, 16%; summarised from 170.0k on
 
 PART             COUNT  TOKENS  SHARE
 system prompt                0     0%

@@ -133,7 +133,7 @@ func (k *talk) parts() (out []llm.Part) {
 // and inputs are cut.
 func (k *talk) summarize(t *testing.T) {
 	messages := k.memory.Messages()
-	changes, _ := compact.Rules{Kept: k.IntN(3)}.Clear(messages)
+	changes, _ := compact.Rules{Kept: k.IntN(300)}.Clear(messages)
 	short := compact.Apply(messages, changes)
 	if k.IntN(2) == 0 {
 		tail, _ := compact.Tail(messages, k.IntN(1500))

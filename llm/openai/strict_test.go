@@ -155,7 +155,7 @@ func (k *talk) run(t *testing.T) {
 			k.model = k.pick(talkers[k.vendor]...)
 		case 1: // a summary takes the place of what was said, or of its beginning; or older results are cut
 			messages := k.history.Messages()
-			changes, _ := compact.Rules{Kept: k.IntN(3)}.Clear(messages)
+			changes, _ := compact.Rules{Kept: k.IntN(300)}.Clear(messages)
 			short := compact.Apply(messages, changes)
 			if k.IntN(2) == 0 {
 				tail, _ := compact.Tail(messages, k.IntN(1500))
