@@ -1,184 +1,207 @@
 package team_test
 
 import (
-	"context"
-	"errors"
-	"os"
-	"path/filepath"
+	"fmt"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"muster"
-	"muster/internal/testing/gittest"
-	"muster/internal/testing/require"
-	"muster/internal/testing/tapped"
-	"muster/internal/workspace"
+	"muster/internal/prompt"
 	"muster/journal"
 	"muster/llm"
-	"muster/store/file"
 	"muster/team"
 )
 
-const answers = `
-speakers:
-  lead:
-    - say: Forty-two.
-`
+// teamTools are tools that only a lead with a team is offered.
+var teamTools = []string{"wait", "broadcast", "list_teammates", "task_update", "review_plan", "worktree_run"}
 
-// shelving leaves what an archive leaves that was interrupted.
-func (h *house) shelving() {
-	h.Helper()
-	gittest.Write(h, h.root, map[string]string{".team/archive/moving": "20200101-000000\n"})
+func offered(r llm.Request) (names []string) {
+	for _, s := range r.Tools {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
-// A start that was overtaken between its first look and its lease does not go over what it finds then.
-func TestAStartLooksAgainWhenItIsAlone(t *testing.T) {
+// TestALeadAlone: one bug by the lead alone is one task and one lane, in which the first command runs too.
+func TestALeadAlone(t *testing.T) {
 	t.Parallel()
-	run := func(t *team.Team, ctx context.Context) error {
-		_, err := t.Run(ctx, "the goal", team.Start{})
-		return err
-	}
-	resume := func(t *team.Team, ctx context.Context) error { _, err := t.Resume(ctx); return err }
-	join := func(t *team.Team, ctx context.Context) error { _, err := t.Join(ctx, &team.Workers{}); return err }
-	stopped := func(h *house) { h.record(func(*muster.Run) {}); h.create("open") }
-	for what, c := range map[string]struct {
-		first   func(*house)
-		lease   string
-		happens func(*house)
-		start   func(*team.Team, context.Context) error
-		want    error
-		says    string
+	bubbleOnGit(t, func(h *house) {
+		h.commit("greet.sh", "echo helo\n")
+		q := h.requestsOf(`
+speakers:
+  lead:
+    - do: [{read_file: {path: greet.sh}}, {glob: {pattern: "*.sh"}}]
+    - do: [{bash: {command: "sh greet.sh; touch built.o"}}]
+    - do: [{edit_file: {path: greet.sh, old: helo, new: hello}}]
+    - do: [{bash: {command: "sh greet.sh; ls"}}]
+    - do: [{complete_task: {summary: "Greets."}}]
+    - say: Done.
+`)
+		all := q.of("lead")
+		if len(all) != 6 {
+			t.Errorf("%d requests", len(all))
+		}
+		for i, r := range all {
+			for _, name := range teamTools {
+				if slices.Contains(offered(r), name) {
+					t.Errorf("request %d offers %s", i, name)
+				}
+			}
+			if d := len(r.Tools) - len(all[0].Tools); d != 0 || !slices.Equal(r.System, all[0].System) {
+				t.Errorf("request %d begins with %d more tools, or another prompt", i, d)
+			}
+		}
+		heard := sayings(all[len(all)-1])
+		for _, want := range []string{"helo\n", "[Task #1 (the goal) was made for your changes and is yours.", "hello\nREADME\nbuilt.o\ngreet.sh",
+			"Task #1 landed as "} {
+			if !strings.Contains(heard, want) {
+				t.Errorf("the lead does not read %q: %s", want, heard)
+			}
+		}
+		if task := h.task(1); task.Owner != muster.Lead || task.Subject != "the goal" || h.onTarget() != "greet.sh built.o" && h.onTarget() != "built.o greet.sh" {
+			t.Errorf("%+v; landed: %s", task, h.onTarget())
+		}
+		if n := h.count(is(journal.LaneCreated, "")); n != 1 {
+			t.Errorf("%d lanes were made\n%s", n, h.tail())
+		}
+	})
+}
+
+// TestALeadGetsATeam: with the first teammate, or the second open task, come the rules for a team in the answer, and its
+// tools with the next request, for as long as the run lasts. A lead without teammates never gets them.
+func TestALeadGetsATeam(t *testing.T) {
+	t.Parallel()
+	const second = "{task_create: {subject: one}}, {task_create: {subject: two}}"
+	for name, c := range map[string]struct {
+		calls string
+		cap   int
+		want  bool
 	}{
-		"a run, and another has stopped": {func(*house) {}, workspace.LeadLease, stopped, run, muster.ErrHeld, "a team stopped here with 1 open task"},
-		"a run, and an archive":          {func(*house) {}, workspace.LeadLease, (*house).shelving, run, muster.ErrInvalid, "was interrupted"},
-		"resume, and another has ended": {stopped, workspace.LeadLease, func(h *house) {
-			h.record(func(r *muster.Run) { r.EndedAt = r.StartedAt })
-			require.NoError(h, h.board.Delete(h.Context(), 1, true))
-			// The other process has told its end: one that was killed before would be told by this resume.
-			require.NoError(h, h.journal.Emit(h.Context(), muster.Event{Kind: journal.RunEnded, Member: muster.Lead}))
-		}, resume, muster.ErrNotFound, "the last run has ended"},
-		"join, and an archive": {stopped, "host-1", (*house).shelving, join, muster.ErrInvalid, "was interrupted"},
-		"join, and the run has ended": {stopped, "host-1", func(h *house) {
-			h.record(func(r *muster.Run) { r.EndedAt = r.StartedAt })
-		}, join, muster.ErrNotFound, "no run under way"},
+		"a teammate":            {"{spawn_teammate: {name: amy, role: coder, prompt: Take a task.}}", 4, true},
+		"a second task":         {second, 4, true},
+		"one task":              {"{task_create: {subject: one}}", 4, false},
+		"two without teammates": {second, 0, false},
 	} {
-		t.Run(what, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(h *house) {
-				c.first(h)
-				ctx, cancel := context.WithTimeout(h.Context(), time.Hour)
-				defer cancel()
-				tm := h.open(h.scripted(answers), func(x *team.Config) {
-					var once sync.Once
-					x.Store = tapped.Store{Store: x.Store, Before: func(_ context.Context, op, key string, _ []byte) error {
-						if op == "lease" && key == c.lease {
-							once.Do(func() {
-								if h.meadow.prepared {
-									t.Error("it is not alone yet, and has made the target")
-								}
-								c.happens(h)
-							})
-						}
-						return nil
-					}}
-				})
-				err := c.start(tm, ctx)
-				if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
-					t.Errorf("%v, want %q", err, c.says)
+				q := &asked{Model: h.scripted(fmt.Sprintf(`
+speakers:
+  lead:
+    - do: [{read_inbox: {}}]
+    - do: [%s]
+    - say: What now?
+    - say: That is all.
+  amy:
+    - say: Nothing to do.
+`, c.calls))}
+				r := h.run(h.open(q, func(k *team.Config) { k.Teammates = c.cap }))
+				<-r.done // tasks may be left
+				all := q.of("lead")
+				if n := strings.Count(sayings(all[len(all)-1]), prompt.TeamRules()); n > 1 || (n == 1) != c.want {
+					t.Errorf("the rules for a team are told %d times", n)
 				}
-				if n := h.count(func(e muster.Event) bool {
-					return e.Kind == journal.RunStarted || e.Kind == journal.RunResumed || e.Kind == journal.MemberSpawned
-				}); n != 0 {
-					t.Errorf("it has begun\n%s", h.tail())
+				for i, r := range all {
+					has := slices.Contains(offered(r), "wait")
+					if has != (c.want && i > 1) {
+						t.Errorf("request %d of %d: wait is offered: %v", i, len(all), has)
+					}
 				}
 			})
 		})
 	}
 }
 
-// Who comes second reads that another process starts here, though that has written no record yet, or puts the team aside.
-func TestSecondStartIsRefused(t *testing.T) {
+// TestWhatALeadAloneLeaves: what commands have changed lands with complete_task. Without it the lead is reminded of
+// tracked files, once, and the run does not count as done; untracked files are no work.
+func TestWhatALeadAloneLeaves(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(h *house) {
-		for _, c := range [][2]string{{workspace.LeadLease, "starting a team"}, {workspace.ArchiveLease, "being put aside right now"}} {
-			l := require.Value(h.store.Leases().Acquire(h.Context(), c[0]))(t)
-			defer func() { _ = l.Release() }() // the store lives in memory
-			err := h.start(answers, nil).fails()
-			if !errors.Is(err, muster.ErrHeld) || !strings.Contains(err.Error(), c[1]) || h.meadow.prepared {
-				t.Errorf("%v; the target is made: %v", err, h.meadow.prepared)
-			}
-		}
-	})
-}
-
-// What git says of claims of a board that is gone does not stand in the way of the next board's.
-func TestABoardThatIsGoneIsForgotten(t *testing.T) {
-	t.Parallel()
-	bubbleOnGit(t, func(h *house) {
-		h.git("update-ref", "refs/muster/revoked/1-1", "HEAD")
-		h.start(oneTask+writes, nil).ends(0, time.Hour)
-		if got := h.task(1); got.Landed == nil || got.Fence != 1 {
-			t.Errorf("task 1 is %s, and landed with its claim %d: %v", got.Status, got.Fence, got.Landed != nil)
-		}
-	})
-}
-
-// The repository's directory is moved away: the run stops and says so.
-func TestMovedRepository(t *testing.T) {
-	t.Parallel()
-	bubbleOnGit(t, func(h *house) {
-		r := h.start(strings.Replace(answers, "- say", "- wait: 10h\n      say", 1), nil)
-		h.until("the lead thinks", is(journal.TurnStarted, "lead"))
-		require.NoError(h, os.Rename(h.root, h.root+".moved"))
-		if err := r.fails(); !strings.Contains(err.Error(), "is no longer at "+h.root) {
-			t.Errorf("it ended with %v", err)
-		}
-	})
-}
-
-// A team has one root, that of the main worktree. A store that was opened elsewhere is refused before anything is
-// written, and FindRoot says where it belongs.
-func TestTheStateLiesInTheRepositorysRoot(t *testing.T) {
-	root := newRepo(t)
-	gittest.Write(t, root, map[string]string{"deep/er/file": "x"})
-	linked := filepath.Join(t.TempDir(), "linked")
-	gittest.Git(t, root, "worktree", "add", "-q", linked, "-b", "feature")
-	link := filepath.Join(t.TempDir(), "link")
-	require.NoError(t, os.Symlink(root, link))
 	for name, c := range map[string]struct {
-		dir     string
-		refused bool // a store that is opened right there
+		words     string
+		code      int
+		landed    string
+		reminders int
 	}{
-		"the root":          {root, false},
-		"a link to it":      {link, false},
-		"a subdirectory":    {filepath.Join(root, "deep", "er"), true},
-		"a linked worktree": {linked, true},
+		"by a command": {`
+    - do: [{bash: {command: "echo more >> notes"}}]
+    - do: [{complete_task: {summary: "More."}}]
+    - say: Done.
+`, 0, "notes", 0},
+		"reminded": {`
+    - do: [{bash: {command: "echo more >> notes"}}]
+    - say: Done.
+    - do: [{complete_task: {summary: "More."}}]
+    - say: Done.
+`, 0, "notes", 1},
+		"kept": {`
+    - do: [{bash: {command: "echo more >> notes"}}]
+    - say: Done.
+    - say: Done, I said.
+`, 3, "", 1},
+		"untracked": {`
+    - do: [{bash: {command: "echo x > coverage.out"}}]
+    - say: The answer is 42.
+`, 0, "", 0},
+		"nothing": {`
+    - do: [{bash: {command: "cat README"}}]
+    - do: [{complete_task: {summary: "Read it."}}]
+    - say: The answer is 42.
+`, 0, "", 0},
+		"one task after the other": {`
+    - do: [{write_file: {path: a, content: a}}]
+    - do: [{complete_task: {summary: "a"}}]
+    - do: [{write_file: {path: b, content: b}}]
+    - do: [{complete_task: {summary: "b"}}]
+    - do: [{task_create: {subject: c, claim: true}}]
+    - do: [{write_file: {path: c, content: c}}]
+    - do: [{complete_task: {summary: "c"}}]
+    - say: Done.
+`, 0, "a b c", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			open := func(dir string) error {
-				store, err := file.Open(dir)
-				require.NoError(t, err)
-				defer store.Close()
-				model := func(string) (llm.Model, error) { return nil, nil }
-				_, err = team.Open(t.Context(), team.Config{Dir: c.dir, Store: store, Model: model})
-				return err
-			}
-			err := open(c.dir)
-			var e *muster.Error
-			hinted := errors.Is(err, muster.ErrInvalid) && errors.As(err, &e) &&
-				strings.Contains(e.Hint, "team.FindRoot")
-			if c.refused != hinted || !c.refused && err != nil {
-				t.Errorf("a store in %s: %v", c.dir, err)
-			}
-			if _, err := os.Stat(filepath.Join(c.dir, ".team")); err == nil {
-				t.Error("something was written")
-			}
-			found := require.Value(team.FindRoot(t.Context(), c.dir))(t)
-			if err := open(found); err != nil {
-				t.Errorf("a store in the root %s: %v", found, err)
-			}
+			t.Parallel()
+			bubbleOnGit(t, func(h *house) {
+				h.commit("notes", "few\n")
+				sum := h.start("speakers:\n  lead:"+c.words, nil).ends(c.code, time.Hour)
+				if got := strings.Join(strings.Fields(h.git("diff", "--name-only", "main", "muster/demo")), " "); got != c.landed {
+					t.Errorf("landed: %q, want %q; %s\n%s", got, c.landed, sum.Text, h.said(muster.Lead))
+				}
+				if n := strings.Count(h.said(muster.Lead), "this has not landed"); n != c.reminders {
+					t.Errorf("%d reminders\n%s", n, h.said(muster.Lead))
+				}
+				lanes := h.git("worktree", "list")
+				if kept := strings.Contains(lanes, "lead-work"); kept != (c.code == 3) {
+					t.Errorf("the worktrees afterwards: %s", lanes)
+				}
+			})
 		})
 	}
+}
+
+// TestALeadAloneIsInterrupted: the next process goes on in the lane in which the lead has changed something.
+func TestALeadAloneIsInterrupted(t *testing.T) {
+	t.Parallel()
+	bubbleOnGit(t, func(h *house) {
+		h.commit("notes", "few\n")
+		const words = `
+speakers:
+  lead:
+    - do: [{bash: {command: "echo more >> notes"}}]
+    - do: [{bash: {command: "sleep 1000"}}]
+    - do: [{complete_task: {summary: "More."}}]
+    - say: Done.
+`
+		r := h.start(words, nil)
+		h.until("the second command", func(e muster.Event) bool { return e.Kind == journal.ToolStarted && e.Text("text") == "sleep 1000" })
+		r.interrupt()
+		h.resume(words, nil).ends(0, time.Hour)
+		if got := h.git("show", "muster/demo:notes"); got != "few\nmore" {
+			t.Errorf("the target has %q", got)
+		}
+		if n := h.count(is(journal.LaneCreated, "")); n != 1 {
+			t.Errorf("%d lanes were made\n%s", n, h.tail())
+		}
+	})
 }

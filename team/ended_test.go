@@ -141,14 +141,14 @@ func TestATargetThatIsGoneIsNamedWithItsCommit(t *testing.T) {
 // listed. Whatever else is kept, named, and the exit code is 3.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
-	const reminded = "where nothing lands. If it should land"
+	const reminded = " If it should land"
 	for name, c := range map[string]struct {
 		words     string
 		code      int
 		left      string // the files that are left, or given up after a "-"
 		reminders int
 	}{
-		"the lead edits its scratch checkout": {`
+		"the lead edits without a task": {`
 speakers:
   lead:
     - do: [{bash: {command: "echo mine >> README; echo new > new.txt"}}]

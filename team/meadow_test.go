@@ -122,6 +122,16 @@ func (g meadowLanes) find(name muster.Name) (muster.Lane, error) {
 	return l, nil
 }
 
+func (g meadowLanes) Bind(_ context.Context, name muster.Name, task muster.TaskID) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l, err := g.find(name)
+	if l.TaskID = task; err == nil {
+		g.lanes[name] = l
+	}
+	return err
+}
+
 func (g meadowLanes) Create(ctx context.Context, name muster.Name, task muster.TaskID, base string) (muster.Lane, error) {
 	l, err := g.create(name, task, base)
 	if err == nil {

@@ -66,7 +66,9 @@ func TestFactsInTheFirstRequest(t *testing.T) {
 		for who, r := range firstRequests(h) {
 			text := sayings(r)
 			place := "Working directory: " + h.root + "/.team/scratch/"
-			if who != "lead" && !strings.Contains(text, place) {
+			if who == "lead" {
+				place = "Working directory: the root of a git worktree of your own"
+			} else if !strings.Contains(text, place) {
 				place = "Your lane: " + h.root + "/"
 			}
 			for _, want := range []string{
@@ -107,7 +109,7 @@ scenes:
   - {cue: look into it, who: [lead/sub], turns: [{do: [{read_file: {path: sub/a.txt}}]}, {say: I looked.}]}
   - {cue: change it, who: [lead/sub], turns: [{do: [{bash: {command: echo b > sub/a.txt}}]}, {say: I changed it.}]}
 `)
-		for cue, place := range map[string]string{"look into it": h.root + "/.team/scratch/lead", "change it": h.root + "/.worktrees/"} {
+		for cue, place := range map[string]string{"look into it": h.root + "/.worktrees/lead-work", "change it": h.root + "/.worktrees/"} {
 			last := ""
 			for _, all := range q.all {
 				for _, r := range all {

@@ -35,7 +35,7 @@ func (s Members) Window(
 	site.workspace, site.config.Name = services, services.Name(ctx)
 	made := members{site: &site, mcp: site.config.rememberedMCP(ctx, s.t.Root()),
 		skills: site.config.skills(services.Paths()), roles: site.config.roleFiles(services.Paths())}
-	system, tools := teammate.Prefix(*made.configOf(m, w.Model, false))
+	system, tools := teammate.Prefix(ctx, *made.configOf(m, w.Model, false), p.Messages)
 	prefix := []view.WindowPart{{Name: "system prompt", Tokens: compact.PrefixTokens(system, nil)},
 		{Name: "tools", Count: len(tools), Tokens: compact.PrefixTokens(nil, tools)}}
 	w.Parts = append(prefix, windowParts(p.Messages)...)

@@ -24,7 +24,7 @@ func TestEachRuleHasItsReason(t *testing.T) {
 		t.Fatalf("the page has %d rules", len(rows))
 	}
 	var rules []string
-	for _, name := range []string{"lead.md", "teammate.md"} {
+	for _, name := range []string{"lead.md", "team.md", "teammate.md"} {
 		for line := range strings.Lines(read(name)) {
 			rule, isRule := strings.CutPrefix(line, "- ")
 			if isRule || strings.HasPrefix(line, "Who says") || strings.HasPrefix(line, "Be brief") {

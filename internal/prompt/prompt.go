@@ -40,6 +40,9 @@ func Lead(team muster.Name) []string {
 	return []string{read("lead.md"), fmt.Sprintf("Your name is lead. The team is %s.", team)}
 }
 
+// TeamRules returns what the lead reads when it begins to lead a team.
+func TeamRules() string { return read("team.md") }
+
 // Teammate returns the system prompt of all teammates of a role: what all teammates of all teams read, and what those
 // of the role do. It names none of them, so that what a provider has cached for one of them serves the next: Identity
 // says the name, in the first message. text is what the role's file says, as roles.Role.Render returned it, and writes
@@ -99,7 +102,7 @@ func Goal(run muster.Run, open, failed []muster.Task) string {
 		cmp.Or(optional(" Every landing is checked on the merged tree with: %s", run.CheckText()),
 			" No check is set, so landings are not verified by a command.")
 	if run.Cap == 0 {
-		message += "\nThere are no teammates in this run: claim and complete the tasks yourself."
+		message += "\nThere are no teammates in this run."
 	} else {
 		message += fmt.Sprintf("\nAt most %d teammates may live at once.", run.Cap)
 	}

@@ -16,7 +16,7 @@ func TestTexts(t *testing.T) {
 	lane := muster.Lane{Path: "/lane", Branch: "l"}
 	for _, c := range []struct{ got, want string }{
 		{Goal(run, nil, nil), "The goal:\nGo on.\n\nWork lands on the branch main. No check is set, so landings are not " +
-			"verified by a command.\nThere are no teammates in this run: claim and complete the tasks yourself."},
+			"verified by a command.\nThere are no teammates in this run."},
 		{Goal(checked, []muster.Task{next}, []muster.Task{landed}), "The goal:\nGo on.\n\nWork lands on the branch main. " +
 			"Every landing is checked on the merged tree with: make\nAt most 2 teammates may live at once.\n\n" +
 			"These tasks are on the board already:\n#2 b [] waits for: #1 #3\n\n\n" +

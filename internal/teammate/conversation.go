@@ -35,6 +35,7 @@ type conversation struct {
 	jobs       *code.Jobs
 	compaction *compaction
 	tasks      holder
+	isAlone    func(context.Context) bool // the member is a lead without a team
 	diary      *diary
 	status     status
 	phase      changes
@@ -108,13 +109,12 @@ func (v *conversation) request(ctx context.Context, p *profile, messages []llm.M
 }
 
 // mayWaitLong reports whether the next request may come after providers have dropped what they cached. A lead waits for
-// the team or the user, unless it works on a task of its own.
+// its team or the user, unless it works on a task of its own.
 func (v *conversation) mayWaitLong(ctx context.Context) bool {
 	if _, works := v.tasks.CurrentTask(); works || !v.isLead() {
 		return false
 	}
-	run, err := v.run(ctx)
-	return err == nil && run.Cap > 0 || isOpen(v.talk)
+	return !v.isAlone(ctx) || isOpen(v.talk)
 }
 
 // say appends the runtime's words. marks are noted in the same entry: after a crash it is known if they were said.
@@ -193,6 +193,17 @@ func (v *conversation) last() (m llm.Message) {
 		m = messages[len(messages)-1]
 	}
 	return m
+}
+
+// hasText reports whether messages have the text, by themselves or in a result.
+func hasText(messages []llm.Message, text string) bool {
+	has := func(parts llm.Parts) bool { return strings.Contains(parts.Text(), text) }
+	return slices.ContainsFunc(messages, func(m llm.Message) bool {
+		return has(m.Parts) || slices.ContainsFunc(m.Parts, func(p llm.Part) bool {
+			r, isResult := p.(llm.Result)
+			return isResult && has(r.Parts)
+		})
+	})
 }
 
 func (v *conversation) owesReply() bool { return v.last().Role == llm.User }

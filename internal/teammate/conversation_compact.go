@@ -53,7 +53,7 @@ type compaction struct {
 // What the compaction uses of the toolbox.
 type (
 	prefix interface {
-		get() *profile
+		get(context.Context) *profile
 		forget()
 	}
 	work interface {
@@ -101,7 +101,7 @@ func (c *compaction) restore() {
 // startOver begins a new conversation, with what the runtime knows and nothing of what was said. No call may be
 // unanswered. The mail that asks for it is noted in the same entry, so that it clears nothing twice.
 func (c *compaction) startOver(ctx context.Context, asked muster.MessageID) error {
-	p := c.tools.get()
+	p := c.tools.get(ctx)
 	b := c.budget(p, 0)
 	const about = "The user has begun a new conversation with you. What was said before is gone."
 	texts, marks, err := c.opening(ctx, opening{summary: about, withoutMail: true}, b)
@@ -113,7 +113,7 @@ func (c *compaction) startOver(ctx context.Context, asked muster.MessageID) erro
 }
 
 func (c *compaction) atOnce(ctx context.Context, focus string) error {
-	p := c.tools.get()
+	p := c.tools.get(ctx)
 	done, err := c.compress(ctx, p, c.budget(p, 0), c.conversation.script.Messages(), newestRound,
 		"the user asked for it", focus)
 	if err == nil && !done {
@@ -316,7 +316,7 @@ func withoutSummary(old []llm.Message) string {
 // afterError makes the conversation shorter because the model's server has refused it. harder counts such errors in a
 // row: each time less is kept. From the third on, and if the order of the messages is refused, it begins anew.
 func (c *compaction) afterError(ctx context.Context, refused error, harder int) error {
-	p := c.tools.get()
+	p := c.tools.get(ctx)
 	isFull := llm.KindOf(refused) == llm.ContextFull
 	if size := c.gauge.Tokens(c.sent); isFull && size > 0 {
 		c.window = min(c.window, max(size, minWindow))
@@ -378,6 +378,6 @@ func (c *compaction) beginTask(ctx context.Context, text string, key muster.Mess
 	if earlier := c.currentClaim(); earlier == "" || earlier == key {
 		return c.conversation.say(ctx, []muster.MessageID{key}, text)
 	}
-	p := c.tools.get()
+	p := c.tools.get(ctx)
 	return c.replace(ctx, p, c.budget(p, 0), prompt.NewTask, nil, "another task was claimed")
 }

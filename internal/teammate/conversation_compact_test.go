@@ -80,7 +80,7 @@ func TestTheUserAsksForAShorterConversation(t *testing.T) {
 // same bytes. Every operation of the store fails in turn.
 func TestACrashAroundACompaction(t *testing.T) {
 	asks := func(l *life) error {
-		p := l.toolbox.get()
+		p := l.toolbox.get(l.Context())
 		_, err := l.compaction.compress(l.Context(), p, l.compaction.budget(p, 0), l.conversation.script.Messages(), 2, "a test", "")
 		return err
 	}
@@ -149,7 +149,7 @@ func TestWhatIsClearedBeforeASummary(t *testing.T) {
 			{"a summary frees more", 1, 3000, 50, 1, 0},
 		} {
 			b := compact.Budget{ClearFrom: c.clearFrom, Results: c.results, Step: c.step, Limit: c.limit, Kept: 400}
-			changes, saved := l.compaction.cleared(l.toolbox.get(), b, messages, size)
+			changes, saved := l.compaction.cleared(l.toolbox.get(l.Context()), b, messages, size)
 			freed := size - compact.Estimate(compact.Apply(messages, changes))
 			if len(changes) != c.want || freed != saved {
 				l.Errorf("%s: %d changes, want %d; %d tokens are said to be freed, and %d are", c.why, len(changes), c.want,
@@ -478,7 +478,7 @@ func TestWhatAShortenedConversationBeginsWith(t *testing.T) {
 // begins has the conversation replaced, and fails the test unless it begins with the texts in their order.
 func (l *life) begins(texts ...string) {
 	l.Helper()
-	p := l.toolbox.get()
+	p := l.toolbox.get(l.Context())
 	l.must(l.compaction.replace(l.Context(), p, l.compaction.budget(p, 0), "What was.", nil, "a test"))
 	said, at := l.conversation.script.Messages()[0].Parts.Text(), 0
 	for _, text := range texts {

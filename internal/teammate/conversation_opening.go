@@ -55,7 +55,7 @@ func (c *compaction) opening(ctx context.Context, o opening, b compact.Budget) (
 	if err != nil {
 		return nil, nil, err
 	}
-	texts = append(about, c.conversation.identity(), c.about.place(), c.conversation.prompt())
+	texts = append(about, c.conversation.identity(), c.about.place(ctx), c.conversation.prompt())
 	past := c.earlierWork
 	if c.conversation.isLead() {
 		past = c.boardForLead
@@ -249,6 +249,7 @@ type surroundings struct {
 	memory        func() (repository, user memory.Dir)
 	secrets       *redact.Secrets
 	tasks         holder
+	isAlone       func(context.Context) bool // the member is a lead without a team
 	diary         *diary
 }
 
@@ -284,9 +285,18 @@ func (s *surroundings) texts(ctx context.Context, isSubagent bool) ([]string, er
 	return []string{stable, now}, nil
 }
 
-// place tells a member without a task where its tools run; of a task, the text of the task tells it.
-func (s *surroundings) place() string {
-	if _, ok := s.tasks.CurrentTask(); ok {
+// place tells a member where its tools run while it has no task; the text of a task tells it of the task. A lead with a
+// team is told its rules, too.
+func (s *surroundings) place(ctx context.Context) string {
+	_, hasTask := s.tasks.CurrentTask()
+	switch {
+	case s.isAlone(ctx):
+		return prompt.OwnLane
+	case s.isLead && hasTask:
+		return prompt.TeamRules()
+	case s.isLead:
+		return prompt.ScratchView(s.scratch) + "\n" + prompt.TeamRules()
+	case hasTask:
 		return ""
 	}
 	return prompt.ScratchView(s.scratch)

@@ -225,6 +225,7 @@ type Lanes interface {
 	Changed(ctx context.Context, name muster.Name) (bool, error)
 	Fingerprint(ctx context.Context, name muster.Name) (string, error)
 	Ignored(ctx context.Context, name muster.Name) ([]string, error)
+	Bind(ctx context.Context, name muster.Name, task muster.TaskID) error
 	Occupy(ctx context.Context, name muster.Name, was, who worktree.Occupant) error
 	Release(ctx context.Context, name muster.Name) error
 	Archive(ctx context.Context, name muster.Name) (ref string, err error)

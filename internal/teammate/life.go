@@ -118,6 +118,12 @@ func (m *Member) open(ctx context.Context) (err error) {
 	if err := m.claims.find(ctx); err != nil {
 		return err
 	}
+	if err := m.claims.own.find(ctx); err != nil {
+		return err
+	}
+	if _, err := m.toolbox.alone.look(ctx); err != nil {
+		return err
+	}
 	// After the claim was found: the lane of the current task has its occupant again, and is not taken for abandoned.
 	m.claims.archiveAbandoned(ctx)
 	mark, err := m.conversation.openingMark(ctx)

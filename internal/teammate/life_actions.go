@@ -62,7 +62,7 @@ func (m *Member) begin(ctx context.Context, afresh bool, more ...string) error {
 		}
 	}
 	v := m.conversation
-	texts := append(append(about, v.identity(), m.about.place(), v.prompt(), task, said), more...)
+	texts := append(append(about, v.identity(), m.about.place(ctx), v.prompt(), task, said), more...)
 	m.stage = Ready
 	return v.enter(ctx, afresh, marks, texts)
 }
@@ -115,8 +115,20 @@ func (RecoverCalls) do(ctx context.Context, m *Member) error {
 	if err == nil {
 		err = m.resumeHooks(ctx)
 	}
+	if err == nil {
+		err = m.tellTeamRules(ctx)
+	}
 	m.compaction.restore()
 	return err
+}
+
+// tellTeamRules tells a lead the rules for a team if the last process has died before it could.
+func (m *Member) tellTeamRules(ctx context.Context) error {
+	if !m.isLead() || m.conversation.isEmpty() || !m.conversation.owesReply() || m.conversation.isAlone(ctx) ||
+		hasText(m.conversation.script.Messages(), prompt.TeamRules()) {
+		return nil
+	}
+	return m.conversation.say(ctx, nil, prompt.TeamRules())
 }
 
 // answerCalls answers the calls that a crash, Ctrl-C or the user left without a result. A call that records do not
@@ -126,7 +138,7 @@ func (m *Member) answerCalls(ctx context.Context, resume bool, unknown string) e
 		var r llm.Result
 		var known bool
 		var err error
-		if t := m.toolbox.recoverer(c.Name); t != nil && c.Malformed == "" { // a malformed call has never run
+		if t := m.toolbox.recoverer(ctx, c.Name); t != nil && c.Malformed == "" { // a malformed call has never run
 			r, known, err = t.Recover(ctx, c, resume)
 		}
 		if err != nil && resume {
@@ -182,7 +194,7 @@ func (RunPhase) do(ctx context.Context, m *Member) error {
 		m.phases.Begin(ctx, m.record.Name)
 	}
 	s := (*session)(m)
-	_, m.err = loop.Agent{Model: m.model, Tools: m.toolbox.get().tools, Conversation: s, Boundary: s.Boundary,
+	_, m.err = loop.Agent{Model: m.model, Tools: m.toolbox.get(ctx).tools, Conversation: s, Boundary: s.Boundary,
 		Emit: m.emit, Parallel: parallel}.Run(turn)
 	m.byUser = errors.Is(context.Cause(turn), muster.CauseTurn)
 	done()
@@ -416,7 +428,10 @@ func (Sleep) do(ctx context.Context, m *Member) error {
 	return m.wakeIf(true, err)
 }
 
-func (a Finish) do(_ context.Context, m *Member) error {
+func (a Finish) do(ctx context.Context, m *Member) error {
 	m.end = &a.End
+	if a.Err == nil {
+		m.diary.dropped(ctx, "leaving the lane without a task", m.claims.own.leave(ctx))
+	}
 	return a.Err
 }

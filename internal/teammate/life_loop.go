@@ -22,7 +22,7 @@ type session Member
 
 // Request returns what to send now. Messages are only appended, for the provider's cache.
 func (s *session) Request(ctx context.Context) (llm.Request, error) {
-	p := s.toolbox.get()
+	p := s.toolbox.get(ctx)
 	messages, err := s.compaction.fit(ctx, p)
 	if err != nil {
 		return llm.Request{}, err
@@ -67,7 +67,7 @@ func (s *session) Append(ctx context.Context, r llm.Reply) error {
 // Answer makes the result of one call durable. A call that the end of the process cut off stays open if records answer
 // it: an answer now would say "interrupted" of a call whose outcome is on record.
 func (s *session) Answer(ctx context.Context, r llm.Result) error {
-	p := s.toolbox.get()
+	p := s.toolbox.get(ctx)
 	var isPending bool
 	s.phase.change(func(c *counters) {
 		if isPending = slices.Contains(c.pending, r.ID); !isPending {
@@ -108,7 +108,7 @@ func (s *session) Boundary(ctx context.Context, b loop.Boundary) (goOn bool, err
 	}
 	step := s.decideBoundary(b, received || announced)
 	if b == loop.BeforeStop && step == (boundaryStep{}) && s.phase.get().stop == llm.StopEnd {
-		if text := s.scratch.reminder(ctx); text != "" {
+		if text := s.scratch.reminder(ctx) + s.claims.own.reminder(ctx); text != "" {
 			step = remindStep("%s", text)
 		} else if step, err = s.stopHooks(ctx); err != nil {
 			return false, err

@@ -228,7 +228,7 @@ func TestAnIdleMemberSaysWhy(t *testing.T) {
 	} {
 		p := newParts(t, "alice")
 		p.must(p.conversation.say(t.Context(), nil, "Hello."))
-		p.toolbox.get()
+		p.toolbox.get(p.Context())
 		p.phase.change(func(c *counters) { c.calls = []llm.Call{{ID: "1"}} })
 		set(p)
 		p.must(p.rests(t.Context()))

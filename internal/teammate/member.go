@@ -41,6 +41,7 @@ import (
 	"muster/internal/paths"
 	"muster/internal/permissions"
 	"muster/internal/proc"
+	"muster/internal/prompt"
 	"muster/internal/redact"
 	"muster/internal/requests"
 	"muster/internal/roles"
@@ -82,11 +83,15 @@ func New(c Config) (*Member, error) {
 }
 
 // Prefix returns what each request of a member begins with: its system prompt and tools, made from the record, the
-// model's name, the services that exist in every process, and the tools of an embedder. Nothing is started.
-func Prefix(c Config) (system []string, tools []llm.Spec) {
+// model's name, the services that exist in every process, and the tools of an embedder. messages are its conversation,
+// which tells whether a lead has a team. Nothing is started.
+func Prefix(ctx context.Context, c Config, messages []llm.Message) (system []string, tools []llm.Spec) {
 	c.Model, c.Subagent = nil, nil
 	m, _ := assemble(c) // it fails only where a model cannot be made
-	p := m.toolbox.get()
+	if m.isLead() {
+		m.toolbox.alone.set(!hasText(messages, prompt.TeamRules()))
+	}
+	p := m.toolbox.get(ctx)
 	return p.system, p.specs
 }
 
@@ -115,6 +120,11 @@ func assemble(c Config) (*Member, error) {
 		home: c.Home, environ: c.Environ, tasks: claims}
 	occupant := worktree.Occupant{Member: name, Host: c.Record.Host}
 	claims.lanes = laneKeeper{occupant, c.Lanes, c.Board, c.Lander, c.Roster, diary}
+	var single *alone
+	if name == muster.Lead {
+		single = &alone{run: c.Run, board: c.Board, roster: c.Roster, diary: diary}
+		claims.own = &ownLane{claims: claims, alone: single, log: c.Store.Log()}
+	}
 	claims.plans, claims.hooks = &plans{claims: claims, requests: c.Requests}, userHooks
 	claims.diary, claims.presence = diary, presence
 	scratchPath := filepath.Join(c.Home.Scratch(), string(name))
@@ -122,28 +132,35 @@ func assemble(c Config) (*Member, error) {
 	files := &fileTools{c.Launcher, jobs, code.Options{BashTimeout: c.BashTimeout, Environ: c.Environ,
 		BackgroundTimeout: c.BackgroundTimeout, Outputs: filepath.Join(c.Home.Outputs(), string(name)),
 		Root: string(c.Home), MayRun: role.MayRun}}
+	if claims.own != nil {
+		claims.own.exec = files.execInLane
+	}
 	permits := &permits{claims: claims, settings: c.Permissions, always: c.Granted, extra: c.Extra,
 		requests: c.Requests, secrets: c.Secrets, since: muster.UnixTime(time.Now())}
 	about := &surroundings{home: c.Home, scratch: scratchPath, isLead: name == muster.Lead, run: c.Run,
 		lander: c.Lander, gitState: c.GitState, commandLimits: c.CommandLimits, permissions: c.Permissions.Line(),
 		skills: c.Skills, roles: c.Roles, memory: c.Memory, secrets: c.Secrets, tasks: claims, diary: diary}
+	lastDir := func(ctx context.Context) (string, error) { return claims.lastDir(ctx, scratchPath) }
+	newWorkdir := func() *workdir {
+		return &workdir{claims: claims, noImages: c.NoImages,
+			readable: func() []string { return readable(c.Home, name, c.Skills, c.Memory) }}
+	}
 	toolbox := &toolbox{record: c.Record, team: c.Team, role: role, roles: c.Roles, secrets: c.Secrets, models: models,
 		subagentTurns: c.SubagentTurns, files: files, todo: todo, skills: c.Skills, extra: c.Extra,
 		serverTools: c.ServerTools, memory: &memories{claims, c.Memory, c.Store.Log(), c.Secrets},
-		wraps:  &wrappers{c.Secrets, permits, userHooks, files, scratch, claims, todo},
-		nested: &nestedInstructions{claims: claims, scratch: scratchPath, secrets: c.Secrets},
-		newWorkdir: func() *workdir {
-			return &workdir{claims: claims, noImages: c.NoImages,
-				readable: func() []string { return readable(c.Home, name, c.Skills, c.Memory) }}
-		}, claims: claims, facts: about.texts,
+		wraps:      &wrappers{c.Secrets, permits, userHooks, files, scratch, claims, claims.own, todo},
+		nested:     &nestedInstructions{dir: lastDir, secrets: c.Secrets},
+		newWorkdir: newWorkdir, claims: claims, alone: single, facts: about.texts,
 		records: teamtools.Services{Board: c.Board, Post: c.Post, Roster: c.Roster, Requests: c.Requests,
 			Lanes: c.Lanes, Run: c.Run, Log: c.Store.Log(), Exec: files.execInLane, Revoke: claims.revoke}}
 	claims.review = toolbox.review
 
 	// The conversation.
+	about.isAlone = single.is
 	conversation := &conversation{record: c.Record, team: c.Team, maxTokens: c.MaxTokens, run: c.Run,
 		log: c.Store.Log(), post: c.Post, requests: c.Requests, talk: c.Talk, jobs: jobs, tasks: claims, diary: diary,
-		status: presence, phase: phase, askHooks: userHooks.prompt, hasAnswer: claims.plans.hasReturned}
+		status: presence, phase: phase, askHooks: userHooks.prompt, hasAnswer: claims.plans.hasReturned,
+		isAlone: single.is}
 	claims.hasRead = conversation.hasRead
 	compaction := &compaction{conversation: conversation, model: models.own.Model, tools: toolbox,
 		window: cmp.Or(c.Window, UsualWindow), replyTokens: cmp.Or(c.MaxTokens, c.ReplyTokens),

@@ -53,6 +53,7 @@ type toolbox struct {
 	nested        *nestedInstructions
 	newWorkdir    func() *workdir
 	claims        *claims
+	alone         *alone                                                       // nil: the member is no lead
 	facts         func(ctx context.Context, isSubagent bool) ([]string, error) // of the surroundings
 
 	made atomic.Pointer[profile]
@@ -65,11 +66,11 @@ type models struct {
 }
 
 // get returns the profile. Two calls at the same time may both make one; the two are the same.
-func (b *toolbox) get() *profile {
+func (b *toolbox) get(ctx context.Context) *profile {
 	if p := b.made.Load(); p != nil {
 		return p
 	}
-	p := b.newProfile()
+	p := b.newProfile(ctx)
 	b.made.Store(p)
 	return p
 }
@@ -79,7 +80,7 @@ func (b *toolbox) unload() { b.made.Store(nil) }
 // forget has the model told again of the directories: it has lost what it knew with its conversation.
 func (b *toolbox) forget() { b.nested.reset() }
 
-func (b *toolbox) newProfile() *profile {
+func (b *toolbox) newProfile(ctx context.Context) *profile {
 	p := &profile{}
 	p.system = prompt.Teammate(b.record.Role, b.team, b.secrets.String(b.role.Render()), b.role.Writes())
 	toolsFor := teamtools.ForTeammate
@@ -98,11 +99,38 @@ func (b *toolbox) newProfile() *profile {
 		b.memory.tools(), extra)
 	p.effects = effectsOf(slices.Concat(files, subagent), slices.Concat(team, extra))
 	p.tools = b.wraps.around(p.bare, b.nested, dir, false)
+	if b.alone != nil {
+		for i, t := range p.tools {
+			p.tools[i] = tool.Wrap(t, b.growing)
+		}
+	}
+	isAlone := b.alone.is(ctx)
 	for _, t := range p.bare {
-		p.specs = append(p.specs, t.Spec())
+		s := t.Spec()
+		isTeams := slices.ContainsFunc(team, func(t llm.Tool) bool { return t.Spec().Name == s.Name })
+		if !isAlone || !isTeams || teamtools.IsForOne(s.Name) {
+			p.specs = append(p.specs, s)
+		}
 	}
 	p.size = compact.PrefixTokens(p.system, p.specs)
 	return p
+}
+
+// growing looks, after a call that the lead makes, whether it still works alone. If not, the result has the rules for a
+// team, and the next request has the tools for one. All of them can be called before.
+func (b *toolbox) growing(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
+	wasAlone := b.alone.is(ctx)
+	r, err := next(ctx, c)
+	if err != nil || !wasAlone || !slices.Contains([]string{"task_create", "spawn_teammate"}, c.Name) {
+		return r, err
+	}
+	b.alone.mayEnd()
+	isAlone, err := b.alone.look(ctx)
+	if err == nil && !isAlone {
+		b.unload()
+		r.Parts = append(r.Parts, llm.Text{Text: "\n" + prompt.TeamRules()})
+	}
+	return r, err
 }
 
 // allowed returns the tools that a role has. Every tool with which a member works passes through here, and none by
@@ -114,8 +142,8 @@ func allowed(role roles.Role, list []llm.Tool) []llm.Tool {
 	})
 }
 
-func (b *toolbox) recoverer(name string) tool.Recoverer {
-	for _, t := range b.get().bare {
+func (b *toolbox) recoverer(ctx context.Context, name string) tool.Recoverer {
+	for _, t := range b.get(ctx).bare {
 		if r, ok := t.(tool.Recoverer); ok && t.Spec().Name == name {
 			return r
 		}

@@ -35,6 +35,7 @@ type claims struct {
 	hooks       *userHooks
 	jobs        *code.Jobs
 	collisions  *collision.Watcher
+	own         *ownLane                                           // nil: the member has none
 	readyLane   func(ctx context.Context, lane muster.Lane) string // nil: there is no set-up
 	review      func(context.Context, landing.ReviewRequest) (landing.ReviewVerdict, error)
 	diary       *diary
@@ -144,7 +145,7 @@ func (c *claims) find(ctx context.Context) error {
 	}
 	err = c.lanes.occupy(ctx, t.Worktree)
 	if errors.Is(err, muster.ErrHeld) {
-		if _, _, err = c.lanes.forTask(ctx, &t); err == nil {
+		if _, _, err = c.lanes.forTask(ctx, &t, c.own); err == nil {
 			c.setTask(t)
 		}
 	}
@@ -186,10 +187,13 @@ func (c *claims) nextTask(ctx context.Context) (text string, key muster.MessageI
 // in the transcript, so that after a crash before the result the owner gets the text at its next rest.
 func (c *claims) Claim(ctx context.Context, id muster.TaskID) (string, error) {
 	if t, ok := c.CurrentTask(); ok {
-		if t.ID == id {
-			return fmt.Sprintf("Task #%d is yours already.", id), nil
+		if t.ID == id || id == 0 {
+			return fmt.Sprintf("Task #%d is yours already.", t.ID), nil
 		}
 		return "", muster.Errorf(muster.Held, "you have task %d in hand: complete it or release it first", t.ID)
+	}
+	if id == 0 {
+		return c.claimNext(ctx)
 	}
 	role, err := c.roleFor(ctx, id)
 	if err != nil {
@@ -204,10 +208,29 @@ func (c *claims) Claim(ctx context.Context, id muster.TaskID) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return c.present(ctx, t)
+}
+
+// claimNext claims the next task that the member may take, for a tool call.
+func (c *claims) claimNext(ctx context.Context) (string, error) {
+	t, ok, err := c.board.ClaimNext(ctx, board.Claim{Owner: c.name, Role: c.role, Source: muster.SourceManual,
+		OnlyOwn: !c.mayWrite && c.name != muster.Lead})
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		return "", muster.Errorf(muster.NotFound, "no task is ready for you").
+			WithHint("task_list shows all; a task for another role needs its task_id.")
+	}
+	return c.present(ctx, t)
+}
+
+// present returns the text of a task that a tool call has claimed.
+func (c *claims) present(ctx context.Context, t muster.Task) (string, error) {
 	c.setTask(t)
 	text, _, err := c.taskPrompt(ctx, t)
 	if err == nil && text == "" {
-		err = muster.Errorf(muster.Invalid, "task %d could not start: no lane could be made for it", id)
+		err = muster.Errorf(muster.Invalid, "task %d could not start: no lane could be made for it", t.ID)
 	}
 	if err == nil {
 		text, err = c.claimHooks(ctx, text)
@@ -234,7 +257,8 @@ func (c *claims) roleFor(ctx context.Context, id muster.TaskID) (string, error) 
 // taskPrompt gives the claimed task its lane, if it has none, and returns what its owner reads: "" if the claim was
 // lost, or released because no lane could be made.
 func (c *claims) taskPrompt(ctx context.Context, t muster.Task) (string, muster.MessageID, error) {
-	lane, had, err := c.lanes.forTask(ctx, &t)
+	_, isOwn := c.own.get()
+	lane, had, err := c.lanes.forTask(ctx, &t, c.own)
 	switch {
 	case err == nil:
 	case context.Cause(ctx) != nil: // not the lane's fault: the claim stands, and whoever takes over makes the lane
@@ -263,7 +287,7 @@ func (c *claims) taskPrompt(ctx context.Context, t muster.Task) (string, muster.
 		return "", "", err
 	}
 	text := prompt.Claimed(t, prompt.Work{BuiltOn: c.tasks(ctx, t.DependsOn), Waiting: c.tasks(ctx, t.Blocks),
-		Lane: lane, Changes: had, IsOwn: c.hasReadTask(), Check: run.CheckText(), Planned: planned})
+		Lane: lane, Changes: had, IsOwn: isOwn || c.hasReadTask(), Check: run.CheckText(), Planned: planned})
 	// Before the text that lets the member begin: none of its commands runs in the lane yet.
 	if c.readyLane != nil && had == "" {
 		text = strings.TrimSuffix(text+"\n"+c.readyLane(ctx, lane), "\n")

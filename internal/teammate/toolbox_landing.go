@@ -18,8 +18,16 @@ import (
 )
 
 func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string) (llm.Result, error) {
-	h := c.held.get()
-	t := h.task
+	t, ok := c.CurrentTask()
+	if !ok && id == 0 {
+		if text, err := c.own.complete(ctx); text != "" || err != nil {
+			return llm.ErrorResult("%s", text), err
+		}
+		t, _ = c.CurrentTask()
+	}
+	if id == 0 {
+		id = t.ID
+	}
 	if t.ID == 0 || t.ID != id {
 		if now, err := c.board.Get(ctx, id); err == nil && now.Status == muster.Completed {
 			return llm.ErrorResult("Task %d is completed already.", id), nil
@@ -115,10 +123,27 @@ func (c *claims) isLandingCutOff() bool {
 
 func (c *claims) Completed(ctx context.Context, id muster.TaskID) (llm.Result, bool) {
 	t, err := c.board.Get(ctx, id)
+	if id == 0 {
+		t, err = c.lastCompleted(ctx)
+	}
 	if err != nil || t.Status != muster.Completed {
 		return llm.Result{}, false
 	}
 	return tool.Text(completedText(t)), true
+}
+
+// lastCompleted returns the task that the member has completed last, unless it has one in hand.
+func (c *claims) lastCompleted(ctx context.Context) (last muster.Task, err error) {
+	if _, has := c.CurrentTask(); has {
+		return last, nil
+	}
+	all, err := c.board.List(ctx)
+	for _, t := range all {
+		if t.Status == muster.Completed && t.CompletedBy == c.name && t.UpdatedAt >= last.UpdatedAt {
+			last = t
+		}
+	}
+	return last, err
 }
 
 func completedText(t muster.Task) string {

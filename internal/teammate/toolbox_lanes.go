@@ -26,16 +26,21 @@ type laneKeeper struct {
 
 const maxLaneNames = 100
 
-// forTask returns the lane of a claimed task: an earlier owner's, or a fresh one. had is what an inherited one holds.
-func (k laneKeeper) forTask(ctx context.Context, t *muster.Task) (lane muster.Lane, had string, err error) {
+// forTask returns the lane of a claimed task: an earlier owner's, the one in which the member works, or a fresh one.
+// had is what it holds.
+func (k laneKeeper) forTask(ctx context.Context, t *muster.Task, own *ownLane) (
+	lane muster.Lane, had string, err error) {
 	old := t.Worktree
 	if old != "" {
 		if lane, had, err = k.inherit(ctx, *t); err == nil {
 			return lane, had, nil
 		}
 	}
-	if lane, err = k.newLane(ctx, *t); err != nil {
-		return lane, "", err
+	lane, isOwn := own.get()
+	if !isOwn {
+		if lane, err = k.newLane(ctx, *t); err != nil {
+			return lane, "", err
+		}
 	}
 	// The lane exists before the task names it: what a crash leaves here the next owner archives.
 	claimed := *t
@@ -43,11 +48,17 @@ func (k laneKeeper) forTask(ctx context.Context, t *muster.Task) (lane muster.La
 		claimed, err = k.board.SetLane(ctx, t.ID, t.Fence, lane.Name, lane.Base)
 	}
 	if err != nil {
-		k.leave(ctx, lane.Name)
+		if !isOwn {
+			k.leave(ctx, lane.Name)
+		}
 		return lane, "", err
 	}
 	failpoint.Hit("teammate.laned")
 	*t = claimed
+	if isOwn {
+		own.forget()
+		return k.inherit(ctx, *t)
+	}
 	if old != "" && old != lane.Name {
 		k.archive(ctx, old)
 	}
@@ -65,6 +76,9 @@ func (k laneKeeper) inherit(ctx context.Context, t muster.Task) (lane muster.Lan
 	if err == nil {
 		_, err = k.worktrees.Enter(ctx, lane.Name)
 	}
+	if err == nil && lane.TaskID == 0 { // the lead had it before the task
+		lane.TaskID, err = t.ID, k.worktrees.Bind(ctx, lane.Name, t.ID)
+	}
 	if err != nil {
 		return lane, "", err
 	}
@@ -79,7 +93,14 @@ func (k laneKeeper) newLane(ctx context.Context, t muster.Task) (lane muster.Lan
 	if err != nil {
 		return lane, err
 	}
-	name := muster.LaneName(t.ID, t.Subject)
+	return k.create(ctx, muster.LaneName(t.ID, t.Subject), t, base)
+}
+
+// create makes a lane and makes the member its occupant. t is the zero Task for a lane without a task. If there is a
+// lane of the name, the new one gets a number.
+func (k laneKeeper) create(ctx context.Context, wanted muster.Name, t muster.Task, base string) (
+	lane muster.Lane, err error) {
+	name := wanted
 	for n := 2; ; n++ {
 		lane, err = k.worktrees.Create(ctx, name, t.ID, base)
 		if errors.Is(err, muster.ErrHeld) && k.archiveUnnamed(ctx, name, t) {
@@ -92,8 +113,7 @@ func (k laneKeeper) newLane(ctx context.Context, t muster.Task) (lane muster.Lan
 			return lane, err
 		}
 		suffix := fmt.Sprintf("-%d", n)
-		name = muster.LaneName(t.ID, t.Subject)
-		name = name[:min(len(name), 32-len(suffix))] + muster.Name(suffix)
+		name = wanted[:min(len(wanted), 32-len(suffix))] + muster.Name(suffix)
 	}
 }
 
@@ -101,7 +121,7 @@ func (k laneKeeper) newLane(ctx context.Context, t muster.Task) (lane muster.Lan
 // lost the claim before it could write the name. It reports whether it did.
 func (k laneKeeper) archiveUnnamed(ctx context.Context, name muster.Name, t muster.Task) bool {
 	lane, err := k.worktrees.Get(ctx, name)
-	return err == nil && lane.TaskID == t.ID && name != t.Worktree && lane.Status == muster.LaneActive &&
+	return err == nil && t.ID != 0 && lane.TaskID == t.ID && name != t.Worktree && lane.Status == muster.LaneActive &&
 		k.archive(ctx, name)
 }
 

@@ -23,7 +23,7 @@ func TestTheNextOwnerInheritsTheLane(t *testing.T) {
 	}{{true, nil, "half a parser"}, {false, nil, ""}, {true, errDisk, ""}} {
 		p, task := inherited(t)
 		p.rows.changed, p.rows.fail["changed"] = c.changed, c.fails
-		lane, had, err := p.claims.lanes.forTask(t.Context(), &task)
+		lane, had, err := p.claims.lanes.forTask(t.Context(), &task, nil)
 		if err != nil || lane.Name != "old" || had != c.want || len(p.rows.rows) != 1 {
 			t.Errorf("%+v: %+v, with %q: %v", c, lane, had, err)
 		}
@@ -49,7 +49,7 @@ func TestALaneThatCannotBeUsedIsReplaced(t *testing.T) {
 		p, task := inherited(t)
 		p.landings.target = "tip"
 		spoil(p)
-		lane, had, err := p.claims.lanes.forTask(t.Context(), &task)
+		lane, had, err := p.claims.lanes.forTask(t.Context(), &task, nil)
 		if err != nil || lane.Name == "old" || had != "" {
 			t.Errorf("%s: %+v, with %q: %v", name, lane, had, err)
 		}
@@ -79,7 +79,7 @@ func TestALaneThatCannotBeUsedIsReplaced(t *testing.T) {
 				t.Errorf("archived before the task names another: %v", p.rows.archived)
 			}
 		}
-		lane, _, err := p.claims.lanes.forTask(t.Context(), &task)
+		lane, _, err := p.claims.lanes.forTask(t.Context(), &task, nil)
 		if err != nil || lane.Name != want || !slices.Equal(p.rows.archived, archived) {
 			t.Errorf("gone %v: %+v: %v; archived are %v", isGone, lane, err, p.rows.archived)
 		}
@@ -97,7 +97,7 @@ func TestNoLaneWithoutItsParts(t *testing.T) {
 		p := newParts(t, "alice")
 		task := p.claimOnBoard("alice")
 		spoil(p)
-		_, _, err := p.claims.lanes.forTask(t.Context(), &task)
+		_, _, err := p.claims.lanes.forTask(t.Context(), &task, nil)
 		p.wants(what, err, errDisk)
 		if now := p.task(task.ID); now.Worktree != "" || task.Worktree != "" {
 			t.Errorf("%s: the task names %q", what, now.Worktree)
@@ -110,7 +110,7 @@ func TestNoLaneWithoutItsParts(t *testing.T) {
 	}
 	p, task := inherited(t)
 	p.rows.fail["enter"] = errDisk
-	if _, _, err := p.claims.lanes.forTask(t.Context(), &task); !errors.Is(err, errDisk) || len(p.rows.archived) != 0 {
+	if _, _, err := p.claims.lanes.forTask(t.Context(), &task, nil); !errors.Is(err, errDisk) || len(p.rows.archived) != 0 {
 		t.Errorf("%v, and archived are %v", err, p.rows.archived)
 	}
 }

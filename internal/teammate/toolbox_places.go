@@ -61,6 +61,11 @@ func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
 		s.Dir, s.Writable = dir, true
 		return s, err
 	}
+	dir, ok, err := w.claims.own.dir(ctx)
+	if ok || err != nil {
+		s.Dir, s.Writable = dir, true
+		return s, err
+	}
 	s.Why = "you stand in a read-only view of what has landed: claim a task first (claim_task), then write in its lane"
 	tip, err := w.claims.lander.Target(ctx)
 	if err != nil {
@@ -77,6 +82,19 @@ func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
 	}
 	s.Dir = w.scratch
 	return s, nil
+}
+
+// lastDir returns the directory of the last call of a tool. It changes nothing, so that what a command has done to the
+// target can be seen afterwards.
+func (c *claims) lastDir(ctx context.Context, scratch string) (string, error) {
+	lane, isOwn := c.own.get()
+	name := lane.Name
+	if t, ok := c.CurrentTask(); ok {
+		name = t.Worktree
+	} else if !isOwn {
+		return scratch, nil
+	}
+	return c.worktrees.Workdir(ctx, name)
 }
 
 // readable returns what a member may read outside of its directory: outputs, its transcript, skills, and memories.
@@ -115,7 +133,8 @@ const maxScratchFiles = 8
 
 // changes names what the member has changed in its scratch checkout; "" if it has a lane, or cannot write.
 func (v *scratchView) changes(ctx context.Context) string {
-	if _, ok := v.claims.CurrentTask(); ok || v.isConfined {
+	_, hasTask := v.claims.CurrentTask()
+	if _, hasLane := v.claims.own.get(); hasTask || hasLane || v.isConfined {
 		return ""
 	}
 	run, err := v.claims.run(ctx)
@@ -182,8 +201,7 @@ const (
 // nestedInstructions tells a model what the project says about a directory when a tool first touches a file there. The
 // member has one, and each of its subagents. It is kept in memory only: to be told again does no harm.
 type nestedInstructions struct {
-	claims  *claims
-	scratch string // the path of the member's scratch checkout
+	dir     func(context.Context) (string, error) // where the tools have run
 	secrets *redact.Secrets
 
 	mu   sync.Mutex
@@ -192,7 +210,7 @@ type nestedInstructions struct {
 }
 
 func (n *nestedInstructions) ofSubagent() *nestedInstructions {
-	return &nestedInstructions{claims: n.claims, scratch: n.scratch, secrets: n.secrets}
+	return &nestedInstructions{dir: n.dir, secrets: n.secrets}
 }
 
 func (n *nestedInstructions) reset() {
@@ -209,12 +227,9 @@ func (n *nestedInstructions) around(ctx context.Context, c llm.Call, next tool.N
 	if err != nil || r.IsError && !isCommand {
 		return r, err
 	}
-	dir := n.scratch
-	if t, ok := n.claims.CurrentTask(); ok {
-		var lost error
-		if dir, lost = n.claims.worktrees.Workdir(ctx, t.Worktree); lost != nil {
-			return r, nil // the call is done; the next one says what is wrong with the lane
-		}
+	dir, lost := n.dir(ctx)
+	if lost != nil {
+		return r, nil // the call is done; the next one says what is wrong with the lane
 	}
 	paths := namedPaths(c)
 	if isCommand {

@@ -228,6 +228,7 @@ func TestTeammatesOfARoleShareTheirPrefix(t *testing.T) {
 	})
 	live(t, "lead", func(l *life) {
 		task := l.create(board.Draft{})
+		l.create(board.Draft{}) // a second task: it is not alone
 		l.start(calls("claim_task", map[string]any{"task_id": task.ID}), calls("glob", map[string]any{"pattern": "*"}), says("Working."))
 		var long []bool
 		for _, r := range l.asked {
@@ -237,7 +238,8 @@ func TestTeammatesOfARoleShareTheirPrefix(t *testing.T) {
 			t.Errorf("the lead asks for a long cache: %v; it should, but not while it works itself", long)
 		}
 		l.claims.clearTask()
-		if l.run.Cap = 0; l.conversation.mayWaitLong(l.Context()) {
+		l.run.Cap = 0
+		if l.restart(muster.Lead); l.conversation.mayWaitLong(l.Context()) {
 			t.Error("a lead alone waits for nobody")
 		}
 		if l.conversation.talk = newTalk(); !l.conversation.mayWaitLong(l.Context()) {

@@ -56,7 +56,7 @@ func TestTheToolsOfAMember(t *testing.T) {
 		})
 	}
 	live(t, "alice", func(l *life) {
-		p := l.toolbox.get()
+		p := l.toolbox.get(l.Context())
 		for name, want := range map[string]toolEffects{
 			"read_inbox": {polls: true}, "idle": {polls: true}, "no_tool": {}, "read_file": {}, "todo": {}, "task_get": {},
 			"bash": {files: true}, "write_file": {files: true}, "subagent": {files: true},
@@ -70,7 +70,7 @@ func TestTheToolsOfAMember(t *testing.T) {
 		if l.hooks.around(recorded("call_tool", true, nil), nil, false) == nil {
 			l.Error("which tool a call_tool calls is known with the call, and there is no hook around it")
 		}
-		if l.toolbox.recoverer("submit_plan") == nil || l.toolbox.recoverer("bash") != nil || l.toolbox.recoverer("x") != nil {
+		if l.toolbox.recoverer(l.Context(), "submit_plan") == nil || l.toolbox.recoverer(l.Context(), "bash") != nil || l.toolbox.recoverer(l.Context(), "x") != nil {
 			l.Error("records tell the outcome of submit_plan only")
 		}
 	})
@@ -412,7 +412,7 @@ func newCheckout(t *testing.T, files map[string]string) *checkout {
 		t.Fatal(err)
 	}
 	scratch := filepath.Join(paths.Dir(root).Scratch(), "alice")
-	c := &checkout{t, &nestedInstructions{claims: &claims{}, scratch: scratch}, scratch}
+	c := &checkout{t, &nestedInstructions{dir: func(context.Context) (string, error) { return scratch, nil }}, scratch}
 	for name, text := range files {
 		c.write(name, text)
 	}

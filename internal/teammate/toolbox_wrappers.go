@@ -29,6 +29,7 @@ type wrappers struct {
 	files   *fileTools
 	scratch *scratchView
 	claims  *claims
+	own     *ownLane
 	todo    *agent.Todo
 }
 
@@ -38,7 +39,8 @@ func (w *wrappers) around(list []llm.Tool, nested *nestedInstructions, dir *work
 	out := make([]llm.Tool, len(list))
 	for i, t := range list {
 		_, hasRecords := t.(tool.Recoverer)
-		// The innermost one, so that neither a file of a long result nor an event has a secret that the result had.
+		t = tool.Wrap(t, w.own.around)
+		// Inside of the others, so that neither a file of a long result nor an event has a secret that the result had.
 		t = tool.Wrap(t, w.hideSecrets)
 		t = tool.Wrap(t, w.permits.around(t, dir)) // inside of the hooks, which may change what a call is
 		if s := t.Spec(); s.NeedsPlan {
@@ -139,6 +141,16 @@ func (u *userHooks) run(
 	t, _ := u.tasks.CurrentTask()
 	return u.runner.Run(ctx, hooks.Moment{Event: event, Names: names, Fields: fields, Member: u.member, Team: u.team,
 		Task: t.ID, Dir: dir, Env: code.Environ(ctx, u.environ, dir)})
+}
+
+// created runs the hooks for a task that the runtime makes for the member, and returns what they say.
+func (u *userHooks) created(ctx context.Context, subject, description string) (string, error) {
+	t := muster.Task{Subject: subject, Description: description}
+	o, err := u.run(ctx, hooks.TaskCreated, "", nil, taskFields(t))
+	if err == nil && o.Blocked {
+		err = muster.Errorf(muster.Invalid, "a hook of the user refused a task for these changes: %s", o.Reason)
+	}
+	return hookTexts(o.Context), err
 }
 
 func taskFields(t muster.Task) map[string]any {

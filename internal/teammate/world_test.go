@@ -532,6 +532,14 @@ func (l *fakeLanes) Create(_ context.Context, name muster.Name, task muster.Task
 	return l.rows[name], nil
 }
 
+func (l *fakeLanes) Bind(ctx context.Context, name muster.Name, task muster.TaskID) error {
+	lane, err := l.Get(ctx, name)
+	if lane.TaskID = task; err == nil {
+		l.rows[name] = lane
+	}
+	return err
+}
+
 func (l *fakeLanes) Get(_ context.Context, name muster.Name) (muster.Lane, error) {
 	lane, ok := l.rows[name]
 	if !ok {

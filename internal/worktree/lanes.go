@@ -209,6 +209,12 @@ func (l *Lanes) Release(ctx context.Context, name muster.Name) error {
 	return keep(ctx, l, name, false)
 }
 
+// Bind makes a lane that was made without a task the lane of one.
+func (l *Lanes) Bind(ctx context.Context, name muster.Name, task muster.TaskID) error {
+	_, err := l.index.update(ctx, name, func(lane *muster.Lane) error { lane.TaskID = task; return nil })
+	return err
+}
+
 // keep sets the status of a lane to kept, and notes whether somebody asked for it.
 func keep(ctx context.Context, l *Lanes, name muster.Name, isAsked bool) error {
 	lane, err := l.index.update(ctx, name, func(lane *muster.Lane) error {

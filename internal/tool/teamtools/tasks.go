@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -30,6 +31,7 @@ func (k toolset) taskCreate() llm.Tool {
 		RequirePlan bool     `json:"require_plan,omitempty"`
 		Review      bool     `json:"review,omitempty"`
 		Files       []string `json:"files,omitempty" jsonschema:"to change; globs too"`
+		Claim       bool     `json:"claim,omitempty" jsonschema:"claim it at once"`
 	}
 	return textTool("task_create",
 		func(ctx context.Context, in in) (string, error) {
@@ -44,7 +46,14 @@ func (k toolset) taskCreate() llm.Tool {
 			t, err := k.Board.Create(ctx, board.Draft{Subject: in.Subject, Description: in.Description, BlockedBy: ids,
 				Role: muster.RoleName(in.ClaimRole), Priority: in.Priority, RequirePlan: in.RequirePlan,
 				Review: in.Review, Files: in.Files, CreatedBy: me})
-			return answer(err, "Task %s created.", prompt.TaskLine(t))
+			if err != nil || !in.Claim {
+				return answer(err, "Task %s created.", prompt.TaskLine(t))
+			}
+			text, err := k.caller.Claim(ctx, t.ID)
+			if e := new(muster.Error); errors.As(err, &e) {
+				return fmt.Sprintf("Task %s created, but not claimed: %v", prompt.TaskLine(t), e), nil
+			}
+			return text, err
 		})
 }
 
@@ -185,15 +194,18 @@ func (k toolset) taskGet() llm.Tool {
 // was cut off is not made again: a restarted member finds its claim on the board, and is given the briefing at its
 // next rest.
 func (k toolset) claimTask() llm.Tool {
+	type in struct {
+		TaskID muster.TaskID `json:"task_id,omitempty" jsonschema:"default: the next one that is ready"`
+	}
 	return textTool("claim_task",
-		func(ctx context.Context, in taskID) (string, error) { return k.caller.Claim(ctx, in.TaskID) })
+		func(ctx context.Context, in in) (string, error) { return k.caller.Claim(ctx, in.TaskID) })
 }
 
 // completeTask lands the caller's task. After a crash the records tell whether it has landed; if not, the call
 // continues with the landing.
 func (k toolset) completeTask() llm.Tool {
 	type in struct {
-		TaskID  muster.TaskID `json:"task_id"`
+		TaskID  muster.TaskID `json:"task_id,omitempty" jsonschema:"default: your task"`
 		Summary string        `json:"summary" jsonschema:"what was done; becomes the commit's body"`
 	}
 	complete := resultTool("complete_task",
@@ -216,11 +228,14 @@ func (k toolset) completeTask() llm.Tool {
 // releaseTask gives the caller's task back to the board. The reason becomes a note for the next owner.
 func (k toolset) releaseTask() llm.Tool {
 	type in struct {
-		TaskID muster.TaskID `json:"task_id"`
+		TaskID muster.TaskID `json:"task_id,omitempty" jsonschema:"default: your task"`
 		Reason string        `json:"reason" jsonschema:"the next owner reads it"`
 	}
 	return textTool("release_task",
 		func(ctx context.Context, in in) (string, error) {
+			if t, ok := k.caller.CurrentTask(); ok && in.TaskID == 0 {
+				in.TaskID = t.ID
+			}
 			return answer(k.caller.Release(ctx, in.TaskID, in.Reason), "Task %d is back on the board.", in.TaskID)
 		})
 }

@@ -15,6 +15,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,11 +35,13 @@ type Caller interface {
 	Me() muster.Member
 	// CurrentTask returns the task that the member has claimed. It reports false if there is none.
 	CurrentTask() (muster.Task, bool)
-	// Claim claims a task, makes its lane, and returns what its owner reads about it.
+	// Claim claims a task, or the next one that is ready if id is 0, makes its lane, and returns what its owner reads
+	// about it.
 	Claim(ctx context.Context, id muster.TaskID) (string, error)
-	// Complete completes the claimed task. It returns when the landing is decided.
+	// Complete completes the claimed task; id may be 0. It returns when the landing is decided.
 	Complete(ctx context.Context, id muster.TaskID, summary string) (llm.Result, error)
-	// Completed returns what Complete has returned for a task that is completed. It reports false for any other task.
+	// Completed returns what Complete has returned for a task that is completed; if id is 0, for the last one of the
+	// member. It reports false for any other task.
 	Completed(ctx context.Context, id muster.TaskID) (llm.Result, bool)
 	// Release puts the claimed task back on the board. It counts as an attempt.
 	Release(ctx context.Context, id muster.TaskID, reason string) error
@@ -98,6 +101,12 @@ func ForLead(c Caller, s Services) []llm.Tool {
 	return append(k.common(),
 		k.taskUpdate(), k.spawn(), k.listTeammates(), k.broadcast(), k.requestShutdown(), k.reviewPlan(), k.wait(),
 		k.laneCreate(), k.laneList(), k.laneStatus(), k.laneRun(), k.laneKeep(), k.laneRemove(), k.laneEvents())
+}
+
+// IsForOne reports whether the lead needs the tool with the name while it has no teammate and at most one task.
+func IsForOne(name string) bool {
+	return slices.Contains([]string{"task_create", "task_list", "claim_task", "complete_task", "release_task",
+		"spawn_teammate"}, name)
 }
 
 // ForTeammate returns a teammate's tools, in an order that never changes.
