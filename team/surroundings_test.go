@@ -67,7 +67,7 @@ func TestFactsInTheFirstRequest(t *testing.T) {
 			text := sayings(r)
 			place := "Working directory: " + h.root + "/.team/scratch/"
 			if who == "lead" {
-				place = "Working directory: the root of a git worktree of your own"
+				place = "Your tools run in a git worktree of your own."
 			} else if !strings.Contains(text, place) {
 				place = "Your lane: " + h.root + "/"
 			}
@@ -228,7 +228,7 @@ func TestReaderChangesNothing(t *testing.T) {
 				t.Errorf("a reviewer may start subagents that write: %s", spec.Schema)
 			}
 		}
-		want := []string{"read_file", "glob", "grep", "todo", "compact", "subagent", "task_create", "task_list", "task_get", "claim_task",
+		want := []string{"read_file", "glob", "grep", "todo", "compact", "subagent", "task_create", "task_list", "claim_task",
 			"complete_task", "release_task", "send_message", "read_inbox", "submit_plan", "respond_shutdown", "idle", "save_memory"}
 		if !slices.Equal(offered, want) {
 			t.Errorf("the reviewer has the tools %q, want %q", offered, want)
@@ -239,7 +239,9 @@ func TestReaderChangesNothing(t *testing.T) {
 				t.Errorf("the reviewer's system prompt has no %q: %s", want, system)
 			}
 		}
-		if text := q.of("lead")[0].Messages[0].Text(); !strings.Contains(text, "- reviewer (reads only): finds faults") {
+		isSpawn := func(s llm.Spec) bool { return s.Name == "spawn_teammate" }
+		lead := q.of("lead")[0].Tools
+		if text := lead[slices.IndexFunc(lead, isSpawn)].Description; !strings.Contains(text, "reviewer and explorer, which only read") {
 			t.Errorf("the lead is not told of the roles: %s", text)
 		}
 		succeeded := map[string]bool{}

@@ -61,7 +61,7 @@ func mailEnd(ctx context.Context, send Send, t muster.Task) error {
 		m.Content = fmt.Sprintf("Task #%d (%s) is completed without a change: %s", t.ID, t.Subject,
 			mailbox.Short(t.Result))
 		if len(t.Result) > len(mailbox.Short(t.Result)) {
-			m.Content += fmt.Sprintf(" (task_get{task_id: %d} has all of it)", t.ID)
+			m.Content += fmt.Sprintf(" (task_list{task_id: %d} has all of it)", t.ID)
 		}
 	default:
 		m.Content = fmt.Sprintf("Task #%d (%s) landed as %.7s (%s): %s",

@@ -59,10 +59,6 @@ func SubagentDir(dir string) string {
 		"user's checkout.\n</environment>", dir)
 }
 
-// OwnLane tells a lead that works alone where its tools run.
-const OwnLane = "<environment>\nWorking directory: the root of a git worktree of your own, with what has landed.\n" +
-	"</environment>"
-
 // ScratchView tells a member without a task where its tools run.
 func ScratchView(dir string) string {
 	return fmt.Sprintf("<environment>\nWorking directory: %s, a read-only view of what has landed. "+

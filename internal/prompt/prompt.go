@@ -98,9 +98,8 @@ func Goal(run muster.Run, open, failed []muster.Task) string {
 	if run.Goal == "" { // in a conversation, whose first words may be a greeting
 		words = "The user says:\n" + text.EscapeTags(run.FirstWords)
 	}
-	message := fmt.Sprintf("%s\n\nWork lands on the branch %s.", words, run.Target) +
-		cmp.Or(optional(" Every landing is checked on the merged tree with: %s", run.CheckText()),
-			" No check is set, so landings are not verified by a command.")
+	check := optional("Every landing is checked on the merged tree with: %s", run.CheckText())
+	message := words + "\n\n" + cmp.Or(check, "No check is set, so landings are not verified by a command.")
 	if run.Cap == 0 {
 		message += "\nThere are no teammates in this run."
 	} else {

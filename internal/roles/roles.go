@@ -106,11 +106,15 @@ func Usable(all []Role) []Role { return agentfiles.Usable(all) }
 // Named returns the role with a name, however it is spelt.
 func Named(all []Role, name string) (Role, bool) { return agentfiles.Named(all, name) }
 
-// List returns the names and descriptions of the roles as the lead reads them. When they are too many, descriptions are
-// shortened, and then left out, and then the rest of the roles is.
+// List returns the names and descriptions of the roles that have files, as the lead reads them; the tool spawn_teammate
+// names the built-in ones. When they are too many, descriptions are shortened, and then left out, and then the rest of
+// the roles is.
 func List(all []Role) string {
 	var items []agentfiles.Item
 	for _, r := range Usable(all) {
+		if r.Place == BuiltIn {
+			continue
+		}
 		name := r.Name
 		if !r.Writes() {
 			name += " (reads only)"
@@ -121,8 +125,8 @@ func List(all []Role) string {
 		return ""
 	}
 	list, _ := agentfiles.Lines(items, maxList)
-	return "<roles>\nFor spawn_teammate; any other word is a role with all tools. Who reads only takes only tasks " +
-		"with its claim_role.\n" + list + "</roles>"
+	return "<roles>\nMore roles for spawn_teammate. A role that only reads takes only tasks with its claim_role.\n" +
+		list + "</roles>"
 }
 
 // Render returns the prompt of a role as its members read it, between marks that the prompt cannot close.

@@ -285,19 +285,17 @@ func (s *surroundings) texts(ctx context.Context, isSubagent bool) ([]string, er
 	return []string{stable, now}, nil
 }
 
-// place tells a member where its tools run while it has no task; the text of a task tells it of the task. A lead with a
-// team is told its rules, too.
-func (s *surroundings) place(ctx context.Context) string {
-	_, hasTask := s.tasks.CurrentTask()
-	switch {
-	case s.isAlone(ctx):
-		return prompt.OwnLane
-	case s.isLead && hasTask:
-		return prompt.TeamRules()
-	case s.isLead:
-		return prompt.ScratchView(s.scratch) + "\n" + prompt.TeamRules()
-	case hasTask:
+// place tells a member where its tools run while it has no task. The text of a task tells it of the task, and the
+// system prompt tells a lead that works alone. A lead with a team is told the rules for one, too.
+func (s *surroundings) place(ctx context.Context) (text string) {
+	if s.isAlone(ctx) {
 		return ""
 	}
-	return prompt.ScratchView(s.scratch)
+	if _, hasTask := s.tasks.CurrentTask(); !hasTask {
+		text = prompt.ScratchView(s.scratch)
+	}
+	if s.isLead {
+		text += "\n" + prompt.TeamRules()
+	}
+	return strings.TrimPrefix(text, "\n")
 }

@@ -98,17 +98,19 @@ func (b *toolbox) newProfile(ctx context.Context) *profile {
 	p.bare = slices.Concat(files, []llm.Tool{b.todo.Tool(), b.compact()}, subagent, team, agent.SkillTools(b.skills),
 		b.memory.tools(), extra)
 	p.effects = effectsOf(slices.Concat(files, subagent), slices.Concat(team, extra))
-	p.tools = b.wraps.around(p.bare, b.nested, dir, false)
+	p.tools = withMerged(b.wraps.around(p.bare, b.nested, dir, false))
 	if b.alone != nil {
 		for i, t := range p.tools {
 			p.tools[i] = tool.Wrap(t, b.growing)
 		}
 	}
-	isAlone := b.alone.is(ctx)
+	needsFew := b.alone.is(ctx)
+	isForTeam := func(name string) bool {
+		return name == "compact" || !teamtools.IsForOne(name) &&
+			slices.ContainsFunc(team, func(t llm.Tool) bool { return t.Spec().Name == name })
+	}
 	for _, t := range p.bare {
-		s := t.Spec()
-		isTeams := slices.ContainsFunc(team, func(t llm.Tool) bool { return t.Spec().Name == s.Name })
-		if !isAlone || !isTeams || teamtools.IsForOne(s.Name) {
+		if s := t.Spec(); !isMerged(s.Name) && !(needsFew && isForTeam(s.Name)) {
 			p.specs = append(p.specs, s)
 		}
 	}

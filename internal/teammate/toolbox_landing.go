@@ -37,7 +37,7 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 	// A job could write into the lane while its files are committed.
 	if n := c.jobs.Running(); n > 0 {
 		return llm.ErrorResult("%d of your background jobs still run: wait for them or stop them "+
-			"(check_background, stop_background) before you complete.", n), nil
+			"(check_background) before you complete.", n), nil
 	}
 	// The landing is a record with this claim's fence: after a crash it is recovered, and a lost claim is refused.
 	defer c.presence.showActivity(ctx, "lands")()

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -22,7 +23,7 @@ import (
 
 const (
 	todoName = "todo"
-	maxItem  = 500 // bytes of an item's text and id
+	maxItem  = 500 // bytes of the text of an item
 )
 
 // The defaults of NewTodo.
@@ -51,9 +52,8 @@ type Todo struct {
 	silent int // rounds since the last call of todo or the last reminder
 }
 
-// Step is one step of the work. The agent chooses the ID. Status is pending, in_progress or completed.
+// Step is one step of the work. Status is pending, in_progress or completed.
 type Step struct {
-	ID     string `json:"id"`
 	Text   string `json:"text"`
 	Status string `json:"status"`
 }
@@ -108,24 +108,19 @@ func check(items []Step, maxItems int) string {
 			len(items), maxItems)
 	}
 	var busy []string
-	seen := map[string]bool{}
 	for i, it := range items {
 		switch {
 		case strings.TrimSpace(it.Text) == "":
 			return fmt.Sprintf("item %d has no text: say what is to be done", i+1)
-		case len(it.Text)+len(it.ID) > maxItem:
-			return fmt.Sprintf("item %d has %d bytes and may have %d: say it in one sentence", i+1,
-				len(it.Text)+len(it.ID), maxItem)
-			// The id is what the agent names a step by, so two steps with one id would be one.
-		case seen[it.ID]:
-			return fmt.Sprintf("two items have the id %q: number them", it.ID)
+		case len(it.Text) > maxItem:
+			return fmt.Sprintf("item %d has %d bytes and may have %d: say it in one sentence", i+1, len(it.Text),
+				maxItem)
 		case it.Status != pending && it.Status != inProgress && it.Status != completed:
 			return fmt.Sprintf("item %d has the status %q: it is %s, %s or %s",
 				i+1, it.Status, pending, inProgress, completed)
 		case it.Status == inProgress:
-			busy = append(busy, it.ID)
+			busy = append(busy, strconv.Itoa(i+1))
 		}
-		seen[it.ID] = true
 	}
 	if len(busy) > 1 {
 		return fmt.Sprintf("%d items are %s (%s): do one at a time", len(busy), inProgress, strings.Join(busy, ", "))
@@ -140,8 +135,8 @@ func (t *Todo) text() string {
 	}
 	marks := map[string]string{pending: "[ ]", inProgress: "[>]", completed: "[x]"}
 	var b strings.Builder
-	for _, it := range t.items {
-		fmt.Fprintf(&b, "%s %s %s\n", marks[it.Status], it.ID, it.Text)
+	for i, it := range t.items {
+		fmt.Fprintf(&b, "%s %d %s\n", marks[it.Status], i+1, it.Text)
 	}
 	fmt.Fprintf(&b, "%d of %d completed", len(t.items)-t.open(), len(t.items))
 	return b.String()

@@ -35,7 +35,9 @@ func TestTodoReplacesTheListAndShowsIt(t *testing.T) {
 		{`{"items":[{"id":"1","text":"read","status":"completed"},{"id":"2","text":"write","status":"in_progress"},` +
 			`{"id":"3","text":"test","status":"pending"}]}`,
 			"[x] 1 read\n[>] 2 write\n[ ] 3 test\n1 of 3 completed"},
-		{`{"items":[{"id":"a","text":"only this","status":"pending"}]}`, "[ ] a only this\n0 of 1 completed"},
+		{`{"items":[{"text":"only this","status":"pending"}]}`, "[ ] 1 only this\n0 of 1 completed"},
+		{`{"todos":[{"content":"as TodoWrite","status":"in_progress","activeForm":"Writing"}]}`, "[>] 1 as TodoWrite\n0 of 1 completed"},
+		{`{"explanation":"why","plan":[{"step":"as update_plan","status":"completed"}]}`, "[x] 1 as update_plan\n1 of 1 completed"},
 		{`{"items":[]}`, "The list is empty."},
 	} {
 		if r := run(t, todo.Tool(), c.input); r.IsError || r.Text() != c.want {
@@ -49,7 +51,7 @@ func TestTodoRefusesAndKeepsWhatItHas(t *testing.T) {
 	run(t, todo.Tool(), `{"items":[{"id":"1","text":"read","status":"pending"}]}`)
 	var many []Step
 	for i := range defaultItems + 1 {
-		many = append(many, Step{fmt.Sprint(i), "x", pending})
+		many = append(many, Step{fmt.Sprint(i), pending})
 	}
 	for input, want := range map[string]string{
 		string(items(t, many...)): "has 21 items and may have 20",
@@ -57,8 +59,6 @@ func TestTodoRefusesAndKeepsWhatItHas(t *testing.T) {
 			`"status":"in_progress"}]}`: "2 items are in_progress (1, 2): do one at a time",
 		`{"items":[{"id":"1","text":" ",` +
 			`"status":"pending"}]}`: "item 1 has no text",
-		`{"items":[{"id":"1","text":"a","status":"pending"},{"id":"1","text":"b",` +
-			`"status":"pending"}]}`: `two items have the id "1"`,
 		`{"items":[{"id":"1","text":"a",` +
 			`"status":"later"}]}`: "in_progress",
 		`{}`: "items",
@@ -117,14 +117,14 @@ func round(name string, input json.RawMessage, failed bool) []llm.Message {
 // A list that was not answered, and what was on the list before, are not restored. Refused lists and reminders are in
 // TestRestoredIsAsLived.
 func TestRestore(t *testing.T) {
-	one, two := items(t, Step{"1", "a", pending}), items(t, Step{"1", "b", pending})
+	one, two := items(t, Step{"a", pending}), items(t, Step{"b", pending})
 	for name, c := range map[string]struct {
 		state    string
 		messages []llm.Message
 		want     string
 	}{
 		"nothing":            {"", nil, "The list is empty."},
-		"of a summary":       {`[{"id":"3","text":"c","status":"pending"}]`, nil, "[ ] 3 c\n0 of 1 completed"},
+		"of a summary":       {`[{"id":"3","text":"c","status":"pending"}]`, nil, "[ ] 1 c\n0 of 1 completed"},
 		"of another version": {`[{"id":"3","state":"done"}]`, nil, "The list is empty."},
 		"unanswered": {"", append(round("todo", one, false), round("todo", two, false)[:1]...),
 			"[ ] 1 a\n0 of 1 completed"},
@@ -145,7 +145,7 @@ func TestRestoredIsAsLived(t *testing.T) {
 		for range rapid.IntRange(0, 12).Draw(rt, "rounds") {
 			var is []Step
 			for i := range rapid.IntRange(0, 3).Draw(rt, "items") {
-				is = append(is, Step{fmt.Sprint(i), "x",
+				is = append(is, Step{fmt.Sprint(i),
 					rapid.SampledFrom([]string{pending, inProgress, completed}).Draw(rt, "status")})
 			}
 			name, failed := "bash", false
@@ -166,8 +166,8 @@ func TestRestoredIsAsLived(t *testing.T) {
 
 // The limits are those that were asked for. A list of before is restored though it has more items than it may now.
 func TestLimitsOfATodoList(t *testing.T) {
-	five := items(t, Step{"1", "a", pending}, Step{"2", "b", pending}, Step{"3", "c", pending}, Step{"4", "d", pending},
-		Step{"5", "e", pending})
+	five := items(t, Step{"a", pending}, Step{"b", pending}, Step{"c", pending}, Step{"d", pending},
+		Step{"e", pending})
 	small := NewTodo(4, -1)
 	if r := run(t, small.Tool(), string(five)); !r.IsError || !strings.Contains(r.Text(), "has 5 items and may have 4") {
 		t.Errorf("%q", r.Text())

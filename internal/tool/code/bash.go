@@ -106,7 +106,7 @@ func (t toolset) startBackground(ctx context.Context, in bashInput, spec proc.Sp
 		return startError(ctx, err)
 	}
 	return tool.Text(fmt.Sprintf(
-		"Started %s. Its end will be announced; check_background shows how it does, stop_background ends it.", id)), nil
+		"Started %s. Its end will be announced; check_background shows its output, or stops it.", id)), nil
 }
 
 // startError reports a command that did not start. The model can shorten a command that is too long for the

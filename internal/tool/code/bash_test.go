@@ -158,8 +158,8 @@ func (k *kit) background(command string, timeout int) string {
 	}
 	got := k.ok("bash", input)
 	id, _, _ := strings.Cut(strings.TrimPrefix(got, "Started "), ".")
-	same(k.t, "started", got, "Started "+id+". Its end will be announced; check_background shows how it does, "+
-		"stop_background ends it.")
+	same(k.t, "started", got, "Started "+id+". Its end will be announced; check_background shows its output, "+
+		"or stops it.")
 	return id
 }
 
@@ -241,7 +241,7 @@ func TestJobsAreFewAndDieWithTheMember(t *testing.T) {
 		k.background("sleep 100", 0)
 	}
 	same(t, "one more", k.sorry("bash", in{"command": "true", "background": true}),
-		"8 of your background jobs run already: wait for one, or stop one (check_background, stop_background)")
+		"8 of your background jobs run already: wait for one, or stop one (check_background)")
 	k.jobs.Close()
 	if n := k.jobs.Running(); n != 0 {
 		t.Errorf("%d run after Close", n)

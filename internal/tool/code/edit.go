@@ -20,7 +20,7 @@ type editInput struct {
 	OldText    string   `json:"old_text,omitempty" jsonschema:"as in the file, without line numbers"`
 	NewText    string   `json:"new_text,omitempty"`
 	ReplaceAll bool     `json:"replace_all,omitempty"`
-	Edits      []change `json:"edits,omitempty" jsonschema:"several changes, in order, instead: all are made, or none"`
+	Edits      []change `json:"edits,omitempty" jsonschema:"several changes in order, all or none"`
 }
 
 // change replaces a text by another.

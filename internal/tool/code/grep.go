@@ -31,8 +31,8 @@ const (
 type grepInput struct {
 	Pattern    string `json:"pattern" jsonschema:"regular expression (RE2)"`
 	Path       string `json:"path,omitempty" jsonschema:"file or directory"`
-	Glob       string `json:"glob,omitempty" jsonschema:"such as *.go"`
-	Type       string `json:"type,omitempty" jsonschema:"such as go or ts"`
+	Glob       string `json:"glob,omitempty"`
+	Type       string `json:"type,omitempty"`
 	OutputMode string `json:"output_mode,omitempty"`
 	Before     int    `json:"-B,omitempty"`
 	After      int    `json:"-A,omitempty"`

@@ -103,7 +103,7 @@ func (j *Jobs) Start(
 	}
 	if n := len(j.matching((*job).isRunning)); n >= maxRunningJobs {
 		return "", muster.Errorf(muster.Held, "%d of your background jobs run already: "+
-			"wait for one, or stop one (check_background, stop_background)", n)
+			"wait for one, or stop one (check_background)", n)
 	}
 	// Of the two causes with which the command can be killed, the first one wins: it is what Wait returns.
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -256,9 +256,11 @@ func (j *Jobs) report(b *job) string {
 	return b.outcome()
 }
 
-// checkInput is the input of check_background. An empty ID means all jobs.
+// checkInput is the input of check_background. An empty ID means all jobs. A call with Stop is one of stop_background:
+// the caller of the tools sees to that, so that rules for either hold.
 type checkInput struct {
-	ID string `json:"id,omitempty"`
+	ID   string `json:"id,omitempty"`
+	Stop bool   `json:"stop,omitempty" jsonschema:"end it"`
 }
 
 // checkBackground reports on one job, with the end of its output, or on all of them.

@@ -3,7 +3,6 @@ package teamtools
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -25,13 +24,13 @@ func (k toolset) taskCreate() llm.Tool {
 	type in struct {
 		Subject     string   `json:"subject"`
 		Description string   `json:"description,omitempty"`
-		BlockedBy   []any    `json:"blocked_by,omitempty" jsonschema:"ids, or subjects of open tasks"`
+		BlockedBy   []string `json:"blocked_by,omitempty" jsonschema:"ids or subjects of open tasks"`
 		ClaimRole   string   `json:"claim_role,omitempty"`
-		Priority    int      `json:"priority,omitempty" jsonschema:"higher goes first"`
+		Priority    int      `json:"priority,omitempty"`
 		RequirePlan bool     `json:"require_plan,omitempty"`
 		Review      bool     `json:"review,omitempty"`
 		Files       []string `json:"files,omitempty" jsonschema:"to change; globs too"`
-		Claim       bool     `json:"claim,omitempty" jsonschema:"claim it at once"`
+		Claim       bool     `json:"claim,omitempty"`
 	}
 	return textTool("task_create",
 		func(ctx context.Context, in in) (string, error) {
@@ -90,7 +89,7 @@ func (k toolset) mayCreate(ctx context.Context, me muster.Name) error {
 // resolve finds the tasks that blockers name, by id or by the subject of an open task. Subjects let the calls of one
 // reply build a graph of tasks whose ids are not known yet. A completed task of an earlier run is refused: the model
 // has most likely confused its id with that of a new task.
-func (k toolset) resolve(ctx context.Context, refs []any) ([]muster.TaskID, error) {
+func (k toolset) resolve(ctx context.Context, refs []string) ([]muster.TaskID, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -115,17 +114,9 @@ func (k toolset) resolve(ctx context.Context, refs []any) ([]muster.TaskID, erro
 	return ids, nil
 }
 
-// find finds the one task that ref names. Models write ids as numbers, as strings and as "#7".
-func find(all []muster.Task, ref any) (muster.Task, error) {
-	text := ""
-	switch v := ref.(type) {
-	case float64:
-		text = strconv.Itoa(int(v))
-	case json.Number:
-		text = v.String()
-	case string:
-		text = strings.TrimPrefix(strings.TrimSpace(v), "#")
-	}
+// find finds the one task that ref names, by its subject, or by its id, as 7 or #7.
+func find(all []muster.Task, ref string) (muster.Task, error) {
+	text := strings.TrimPrefix(strings.TrimSpace(ref), "#")
 	id, err := strconv.Atoi(text)
 	var hits []muster.Task
 	for _, t := range all {
@@ -154,8 +145,9 @@ func find(all []muster.Task, ref any) (muster.Task, error) {
 // as it likes, and is not taken for one in a loop.
 func (k toolset) taskList() llm.Tool {
 	type in struct {
-		Status string `json:"status,omitempty"`
-		Owner  string `json:"owner,omitempty"`
+		TaskID muster.TaskID `json:"task_id,omitempty" jsonschema:"this task alone, with all its fields"`
+		Status string        `json:"status,omitempty"`
+		Owner  string        `json:"owner,omitempty"`
 	}
 	return textTool("task_list",
 		func(ctx context.Context, in in) (string, error) {
@@ -247,8 +239,8 @@ func (k toolset) taskUpdate() llm.Tool {
 		TaskID          muster.TaskID `json:"task_id"`
 		Subject         *string       `json:"subject,omitempty"`
 		Description     *string       `json:"description,omitempty"`
-		AddBlockedBy    []any         `json:"add_blocked_by,omitempty"`
-		RemoveBlockedBy []any         `json:"remove_blocked_by,omitempty"`
+		AddBlockedBy    []string      `json:"add_blocked_by,omitempty"`
+		RemoveBlockedBy []string      `json:"remove_blocked_by,omitempty"`
 		ClaimRole       *string       `json:"claim_role,omitempty"`
 		Priority        *int          `json:"priority,omitempty"`
 		Status          string        `json:"status,omitempty" jsonschema:"pending: try it again; deleted: remove it"`

@@ -16,8 +16,8 @@ import (
 func (k toolset) spawn() llm.Tool {
 	type in struct {
 		Name        muster.Name `json:"name" jsonschema:"lower-case letters, digits, hyphens"`
-		Role        string      `json:"role" jsonschema:"one word, such as coder or tester"`
-		Prompt      string      `json:"prompt" jsonschema:"what it should know; tasks come from the board"`
+		Role        string      `json:"role" jsonschema:"one word"`
+		Prompt      string      `json:"prompt" jsonschema:"what it should know beside its tasks"`
 		Model       string      `json:"model,omitempty"`
 		RequirePlan bool        `json:"require_plan,omitempty"`
 	}
@@ -90,7 +90,7 @@ func (k toolset) idle() llm.Tool {
 // answer that cannot come.
 func (k toolset) sendMessage() llm.Tool {
 	type in struct {
-		To      muster.Name `json:"to" jsonschema:"a teammate's name, lead, or user"`
+		To      muster.Name `json:"to" jsonschema:"a teammate's name, lead, user, or all (every teammate)"`
 		Content string      `json:"content"`
 	}
 	return textTool("send_message",

@@ -105,8 +105,7 @@ func ForLead(c Caller, s Services) []llm.Tool {
 
 // IsForOne reports whether the lead needs the tool with the name while it has no teammate and at most one task.
 func IsForOne(name string) bool {
-	return slices.Contains([]string{"task_create", "task_list", "claim_task", "complete_task", "release_task",
-		"spawn_teammate"}, name)
+	return slices.Contains([]string{"task_create", "claim_task", "complete_task", "spawn_teammate"}, name)
 }
 
 // ForTeammate returns a teammate's tools, in an order that never changes.

@@ -1,0 +1,115 @@
+//go:build linux
+
+package bench
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The ordinary runs: what a person asks for on most days, by scripts that do what models do. They are counted, not timed.
+
+// aBug is a fix in a repository of 150 files by the lead alone: look around, read, see the test fail, mend, see it pass.
+const aBug = `
+speakers:
+  lead:
+    - do: [{bash: {command: "git log --oneline | head -5; ls"}}, {grep: {pattern: "def total", path: "."}}]
+    - do: [{read_file: {path: shop/cart.py}}, {read_file: {path: tests/test_cart.py}}]
+    - do: [{bash: {command: "python3 -m unittest -q tests.test_cart 2>&1 | tail -20"}}]
+    - do: [{edit_file: {path: shop/cart.py, old: "price * (count - 1)", new: "price * count"}}]
+    - do: [{bash: {command: "python3 -m unittest -q 2>&1 | tail -5"}}]
+    - do: [{complete_task: {summary: "The total of a cart counts the last piece of each article. python3 -m unittest: ok."}}]
+    - say: The total of a cart left out one piece of each article. It is mended and landed.
+`
+
+// delegated is the same by a teammate.
+const delegated = `
+speakers:
+  lead:
+    - do: [{bash: {command: "git log --oneline | head -5; ls"}}, {grep: {pattern: "def total", path: "."}}]
+    - do:
+        - task_create: {subject: mend the total of a cart, description: "shop/cart.py leaves out one piece of each article. Proof: python3 -m unittest."}
+        - spawn_teammate: {name: amy, role: coder, prompt: Mend the bug.}
+    - do: [{wait: {}}]
+      until: All done
+    - say: It is mended and landed.
+  amy:
+    - do: [{read_file: {path: shop/cart.py}}, {read_file: {path: tests/test_cart.py}}]
+    - do: [{bash: {command: "python3 -m unittest -q tests.test_cart 2>&1 | tail -20"}}]
+    - do: [{edit_file: {path: shop/cart.py, old: "price * (count - 1)", new: "price * count"}}]
+    - do: [{bash: {command: "python3 -m unittest -q 2>&1 | tail -5"}}]
+    - do: [{complete_task: {summary: "The total counts the last piece of each article. python3 -m unittest: ok."}}]
+`
+
+// shop is a repository of some 150 Python files with a bug.
+func shop(tb testing.TB) *world {
+	w := newWorld(tb, 1)
+	write := func(path, text string) {
+		path = filepath.Join(w.root, path)
+		must(tb, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(tb, os.WriteFile(path, []byte(text), 0o644))
+	}
+	module := func(name string, lines int) string {
+		var b strings.Builder
+		fmt.Fprintf(&b, "\"\"\"%s: a part of the shop.\"\"\"\n\n", name)
+		for i := range lines {
+			fmt.Fprintf(&b, "def %s_%d(value):\n    \"\"\"Returns the value of step %d.\"\"\"\n    return value + %d\n\n", name, i, i, i)
+		}
+		return b.String()
+	}
+	for i := range 145 {
+		write(fmt.Sprintf("shop/part%d/module%d.py", i/12, i), module(fmt.Sprintf("module%d", i), 20))
+	}
+	write("shop/__init__.py", "")
+	write("tests/__init__.py", "")
+	write("README.md", "# Shop\n\nRun the tests: python3 -m unittest\n")
+	write("shop/cart.py", module("cart", 25)+"\ndef total(cart):\n    return sum(price * (count - 1) for price, count in cart)\n")
+	write("tests/test_cart.py", "import unittest\n\nfrom shop.cart import total\n\n\nclass TestCart(unittest.TestCase):\n"+
+		"    def test_total(self):\n        self.assertEqual(total([(3, 2), (5, 1)]), 11)\n\n\n"+module("helper", 10))
+	write(".gitignore", "__pycache__/\n")
+	w.commitAll()
+	return w
+}
+
+// traffic is how often a run asked, and the bytes of the requests' bodies.
+func (s *server) traffic(members ...string) (requests int, kilobytes float64) {
+	for _, who := range members {
+		for _, v := range s.visits(who) {
+			requests, kilobytes = requests+1, kilobytes+float64(v.bytes)/1000
+		}
+	}
+	return requests, kilobytes
+}
+
+// BenchmarkOrdinary counts the requests of ordinary runs.
+func BenchmarkOrdinary(b *testing.B) {
+	for _, c := range []struct {
+		name, what, words string
+		args              []string
+		members           []string
+		requests, size    float64 // at most
+		bare              float64 // requests of a bare agent
+	}{
+		{"bug", "one bug in 150 files, the lead alone", aBug, nil, []string{"lead"}, 7, 110, 6},
+		{"delegated", "the same by a teammate", delegated, nil, []string{"lead", "amy"}, 11, 170, 6},
+	} {
+		w := shop(b)
+		s := serve(b, c.words)
+		cmd := w.command(muster, append([]string{"run", "The total of a cart is too small. Mend it.",
+			"--check", "python3 -m unittest -q"}, c.args...)...)
+		cmd.Env = append(cmd.Env, s.env()...)
+		out := w.output(cmd)
+		if !strings.Contains(out, "1 of 1 task landed") {
+			b.Fatalf("%s: %s", c.name, out)
+		}
+		requests, size := s.traffic(c.members...)
+		report(b, c.name+"-requests", figure{what: c.what, unit: "requests", ours: float64(requests), limit: c.requests, beside: c.bare, is: "bare"})
+		report(b, c.name+"-size", figure{what: c.what + ", bodies of the requests", unit: "KB", ours: size, limit: c.size})
+		if c.name == "bug" {
+			report(b, "alone-first", figure{what: "first request of a lead alone", unit: "KB", ours: float64(s.visits("lead")[0].bytes) / 1000, limit: 9})
+		}
+	}
+}
