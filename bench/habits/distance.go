@@ -63,6 +63,7 @@ type talk struct {
 	origins                    [origins]int
 	perTurn                    []int // calls of each turn
 	firstEdit                  int   // turns before the first edit; -1: none
+	callsBefore, readsBefore   int   // calls and reads before the first edit
 	largest                    int   // tokens of results between two summaries, at most
 	sizes                      []int // tokens of each read
 }
@@ -129,6 +130,10 @@ func (t *talk) call(c *session.Call) {
 				t.written = append(t.written, at)
 			}
 		}
+	}
+	if t.firstEdit < 0 {
+		t.callsBefore++
+		t.readsBefore += count(c.Does == session.Read)
 	}
 	t.results += at.own
 	t.all += at.own + compact.TextTokens(c.Command)

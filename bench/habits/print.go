@@ -15,6 +15,11 @@ import (
 func (c corpus) print(w io.Writer) {
 	c.printCorpus(w)
 	c.printDistances(w)
+	c.printTurns(w)
+	c.printShell(w)
+	c.printPaths(w)
+	c.printOutcomes(w)
+	c.printTools(w)
 }
 
 // percent returns a share for people.

@@ -103,8 +103,8 @@ func (m measured) print(w io.Writer, agent string) {
 		total += n
 	}
 	fmt.Fprintf(w, "\nOf %d edits %s follow a read, %s a command that shows the file, %s only the agent's own edit "+
-		"of it, %s a read before a summary, and %s nothing that the export shows.\n", total, percent(m.origins[byRead], total),
-		percent(m.origins[byCommand], total), percent(m.origins[byOwnEdit], total),
+		"of it, %s a read before a summary, and %s nothing that the export shows.\n", total,
+		percent(m.origins[byRead], total), percent(m.origins[byCommand], total), percent(m.origins[byOwnEdit], total),
 		percent(m.origins[bySummary], total), percent(m.origins[byNothing], total))
 }
 

@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -127,9 +128,12 @@ func (r *bodyReader) next() {
 	}
 	r.at++
 	switch text, ok := "", false; {
-	case line == "Parameters:" || line == "Additional data:":
+	case line == "Parameters:" || line == "Additional data:": // the second are of the editor, and have the path
 		if r.skipToFence() {
 			c.parameters(r.fence(false))
+		}
+		if line != "Parameters:" {
+			c.Names = nil
 		}
 	case strings.HasPrefix(line, "Result:") || line == "**Result:**" || line == "**Error:**":
 		c.Failed = c.Failed || line == "**Error:**"
@@ -247,6 +251,7 @@ var pathNames = []string{"file_path", "filePath", "path", "target_file", "relati
 // argument notes an argument by its own name.
 func (c *Call) argument(name, value string) {
 	c.set(name, value)
+	c.Names = append(c.Names, name)
 	switch {
 	case slices.Contains(pathNames, name) && c.Does != Search && value != "":
 		c.Paths = append(c.Paths, value)
@@ -261,7 +266,8 @@ func (c *Call) parameters(text string) {
 	if json.Unmarshal([]byte(text), &all) != nil {
 		return
 	}
-	for name, raw := range all {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		raw := all[name]
 		value := string(raw)
 		var s string
 		if json.Unmarshal(raw, &s) == nil {
@@ -270,6 +276,7 @@ func (c *Call) parameters(text string) {
 		var line struct{ Original string }
 		if name == "commandLine" && json.Unmarshal(raw, &line) == nil && line.Original != "" {
 			c.Command = line.Original
+			c.Names = append(c.Names, name)
 			continue
 		}
 		c.argument(name, value)
@@ -283,6 +290,9 @@ func (c *Call) result(text string) {
 	}
 }
 
+// tellOutcome are the tools whose results say in known words that an edit was made.
+var tellOutcome = []string{"Edit", "MultiEdit", "Write", "apply_patch", "replace", "write_file"}
+
 // finish sets what follows from the parts that were read.
 func (c *Call) finish() {
 	if strings.HasPrefix(c.Result, refusal) {
@@ -295,9 +305,6 @@ func (c *Call) finish() {
 	}
 	switch c.Does {
 	case Edit, Write:
-		if c.Args["input"] == "" {
-			break
-		}
 		if len(c.Paths) == 0 {
 			c.Paths = patchPaths(c.Args["input"])
 		}
@@ -311,7 +318,8 @@ func (c *Call) finish() {
 		switch {
 		case m != nil && len(c.Paths) == 0:
 			c.Paths = append(c.Paths, m[1]+m[2]+m[3])
-		case m == nil && !patchDone.MatchString(c.Result):
+		case m == nil && slices.Contains(tellOutcome, c.Tool) && !patchDone.MatchString(c.Result) &&
+			!strings.HasPrefix(c.Result, `{`): // of an editor: what it has done
 			c.Failed = true
 		}
 	}
@@ -329,9 +337,15 @@ func patchPaths(patch string) (paths []string) {
 	return paths
 }
 
-// Done reports whether the export shows that an edit was made.
+// Done reports whether the export shows that a call was done. Editors export the diff of an edit that was made.
 func (c *Call) Done() bool {
-	return !c.Failed && !c.Refused && (c.HasResult || strings.Contains(c.Args["diff"], "@@"))
+	if c.Failed || c.Refused {
+		return false
+	}
+	if c.Does == Edit || c.Does == Write {
+		return c.HasResult && slices.Contains(tellOutcome, c.Tool) || strings.Contains(c.Args["diff"], "@@")
+	}
+	return c.HasResult
 }
 
 // Cut returns the number of tokens that the result had for the model, if the export has only its beginning.

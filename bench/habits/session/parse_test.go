@@ -70,8 +70,10 @@ func TestCallsOfEachFormat(t *testing.T) {
 		},
 		"copilot": {
 			{Tool: "replace_string_in_file", Does: Edit, Paths: []string{"/work/site/list.txt"},
-				Args: map[string]string{"filePath": "/work/site/list.txt", "newString": "one", "oldString": "one\ntwo"}},
+				Names: []string{"filePath", "newString", "oldString"},
+				Args:  map[string]string{"filePath": "/work/site/list.txt", "newString": "one", "oldString": "one\ntwo"}},
 			{Tool: "run_in_terminal", Does: Shell, Args: none, Command: "pytest -q && touch done",
+				Names:  []string{"commandLine"},
 				Result: `{"content": "2 passed"}`, HasResult: true},
 		},
 	} {

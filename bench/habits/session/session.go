@@ -47,9 +47,10 @@ type Event struct {
 type Call struct {
 	Tool string // its name
 	Does Action
-	// Args are the arguments, by their own names where the export has these. Paths, Command and Patch are what the
-	// arguments or the result say, by whatever name.
+	// Args are the arguments. Names are those that the export calls by their own names; it may have renamed the others.
+	// Paths and Command are what the arguments or the result say.
 	Args    map[string]string
+	Names   []string
 	Paths   []string
 	Command string
 	Result  string
