@@ -15,9 +15,6 @@ import (
 // between them. An export does not say which calls came together.
 const sameTurn = time.Second
 
-// continued begins the message in which Claude Code puts a summary in the place of a conversation.
-const continued = "This session is being continued from a previous conversation"
-
 // unchanged begins a result of a read that does not have the file.
 const unchanged = "File unchanged since last read"
 
@@ -82,7 +79,7 @@ func follow(s session.Session, side bool) *talk {
 // event takes the next event.
 func (t *talk) event(e session.Event) {
 	defer func() { t.last = e }()
-	if e.Kind == session.Prompt && strings.HasPrefix(e.Text, continued) {
+	if e.IsSummary() {
 		t.phase++
 		t.results, t.all = 0, 0
 	}

@@ -56,7 +56,7 @@ func TestACommandShowsAFile(t *testing.T) {
 
 func TestASummaryEndsWhatWasRead(t *testing.T) {
 	text := string(require.Value(os.ReadFile("session/testdata/claude.md"))(t))
-	text = strings.Replace(text, "Now the change.", "_**User**_\n\n"+continued+" that ran out.\n\n_**Agent**_\n\nGo on.", 1)
+	text = strings.Replace(text, "Now the change.", "_**User**_\n\nThis session is being continued from a previous conversation that ran out.\n\n_**Agent**_\n\nGo on.", 1)
 	talk := follow(session.Parse(text), false)
 	if want := [origins]int{bySummary: 1, byNothing: 1}; talk.origins != want || len(talk.distances) != 0 {
 		t.Errorf("the origins are %v, want %v", talk.origins, want)

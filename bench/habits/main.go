@@ -2,38 +2,52 @@
 //
 //	go -C bench run ./habits DIRECTORY
 //
-// DIRECTORY has one directory for each repository, with the files of its .specstory/history. README.md says what the
-// figures mean and what they were.
+// DIRECTORY has one directory for each repository, with the files of its .specstory/history. With -replay GITS the
+// calls are sent through muster's tools instead: GITS/NAME/repo is the bare git directory of the repository whose
+// sessions are in DIRECTORY/NAME. README.md says what the figures mean and what they were.
 package main
 
 import (
+	"context"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"muster/bench/habits/session"
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: habits DIRECTORY")
+	gits := flag.String("replay", "", "directory with the git directories of the repositories")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "usage: habits [-replay GITS] DIRECTORY")
 		os.Exit(2)
 	}
-	all, err := load(os.Args[1])
+	all, err := load(flag.Arg(0))
+	switch {
+	case err != nil:
+	case *gits != "":
+		err = all.replay(context.Background(), *gits, os.Stdout)
+	default:
+		all.print(os.Stdout)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "habits:", err)
 		os.Exit(1)
 	}
-	all.print(os.Stdout)
 }
 
 // source is a session with the repository that has it.
 type source struct {
 	session.Session
 	repository string
+	start      time.Time // the zero time if neither the export nor its name has it
 }
 
 // corpus is what was read.
@@ -61,10 +75,27 @@ func load(dir string) (c corpus, err error) {
 		}
 		c.files++
 		repository, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
-		c.add(source{session.Parse(string(data)), repository})
+		s := source{Session: session.Parse(string(data)), repository: repository}
+		if s.start = s.Start; s.start.IsZero() {
+			s.start = startIn(filepath.Base(path))
+		}
+		c.add(s)
 		return nil
 	})
 	return c, err
+}
+
+// nameTime is the time at which a session began, in the name of its file.
+var nameTime = regexp.MustCompile(`\d{4}-\d\d-\d\d_\d\d-\d\d(-\d\d)?Z`)
+
+// startIn returns the time in the name of a file.
+func startIn(name string) time.Time {
+	for _, layout := range []string{"2006-01-02_15-04-05Z", "2006-01-02_15-04Z"} {
+		if t, err := time.Parse(layout, nameTime.FindString(name)); err == nil {
+			return t
+		}
+	}
+	return time.Time{}
 }
 
 // add adds a session that has calls. Of two exports of one session the longer one counts: some were made before the

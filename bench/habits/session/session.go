@@ -4,7 +4,10 @@
 // Call has what its export has, and nothing that was guessed.
 package session
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Session is one exported conversation.
 type Session struct {
@@ -18,6 +21,12 @@ type Session struct {
 	// Broken is the number of calls without an end.
 	Broken int
 }
+
+// continued begins the message in which Claude Code puts a summary in the place of a conversation.
+const continued = "This session is being continued from a previous conversation"
+
+// IsSummary reports whether what was read before the event is gone: a summary takes the place of the conversation.
+func (e Event) IsSummary() bool { return e.Kind == Prompt && strings.HasPrefix(e.Text, continued) }
 
 // Kind says what an event is.
 type Kind int
