@@ -50,7 +50,7 @@ type reading struct {
 	edited            bool
 }
 
-// talk is one conversation: the agent's own, or those of its subagents.
+// talk is what is known of a conversation up to an event.
 type talk struct {
 	results, all, turns, phase int
 	timed                      bool
@@ -65,11 +65,11 @@ type talk struct {
 	sizes                      []int // tokens of each read
 }
 
-// follow goes through the events of the agent's conversation, or of its subagents.
-func follow(s session.Session, side bool) *talk {
+// follow goes through the events of the agent's conversation. Those of subagents are left out.
+func follow(s session.Session) *talk {
 	t := &talk{timed: true, firstEdit: -1}
 	for _, e := range s.Events {
-		if e.Side == side {
+		if !e.Side {
 			t.event(e)
 		}
 	}

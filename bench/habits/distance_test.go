@@ -17,7 +17,7 @@ func invented(t *testing.T, name string) session.Session {
 }
 
 func TestDistanceFromTheReadToTheEdit(t *testing.T) {
-	talk := follow(invented(t, "claude"), false)
+	talk := follow(invented(t, "claude"))
 	if len(talk.distances) != 1 {
 		t.Fatalf("the distances are %+v, want one", talk.distances)
 	}
@@ -44,7 +44,7 @@ func TestDistanceFromTheReadToTheEdit(t *testing.T) {
 }
 
 func TestACommandShowsAFile(t *testing.T) {
-	talk := follow(invented(t, "codex"), false)
+	talk := follow(invented(t, "codex"))
 	if want := [origins]int{byCommand: 1, byNothing: 1}; talk.origins != want {
 		t.Errorf("the origins are %v, want %v", talk.origins, want)
 	}
@@ -57,7 +57,7 @@ func TestACommandShowsAFile(t *testing.T) {
 func TestASummaryEndsWhatWasRead(t *testing.T) {
 	text := string(require.Value(os.ReadFile("session/testdata/claude.md"))(t))
 	text = strings.Replace(text, "Now the change.", "_**User**_\n\nThis session is being continued from a previous conversation that ran out.\n\n_**Agent**_\n\nGo on.", 1)
-	talk := follow(session.Parse(text), false)
+	talk := follow(session.Parse(text))
 	if want := [origins]int{bySummary: 1, byNothing: 1}; talk.origins != want || len(talk.distances) != 0 {
 		t.Errorf("the origins are %v, want %v", talk.origins, want)
 	}

@@ -23,7 +23,7 @@ type measured struct {
 // measure goes through the conversations of the sessions. Those of subagents are not counted.
 func measure(sources []source) (m measured) {
 	for _, s := range sources {
-		t := follow(s.Session, false)
+		t := follow(s.Session)
 		m.distances = append(m.distances, t.distances...)
 		for range t.distances {
 			m.repository = append(m.repository, s.repository)

@@ -19,7 +19,7 @@ func (c corpus) printTurns(w io.Writer) {
 	for _, name := range names {
 		var turns, calls, one, two int
 		for _, s := range groups[name] {
-			if t := follow(s.Session, false); t.timed {
+			if t := follow(s.Session); t.timed {
 				for _, n := range t.perTurn {
 					turns, calls, one, two = turns+1, calls+n, one+count(n == 1), two+count(n == 2)
 				}
@@ -34,7 +34,7 @@ func (c corpus) printTurns(w io.Writer) {
 	for _, name := range names {
 		var turns, calls, reads []int
 		for _, s := range groups[name] {
-			t := follow(s.Session, false)
+			t := follow(s.Session)
 			if t.firstEdit < 0 {
 				continue
 			}
