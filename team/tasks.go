@@ -10,6 +10,7 @@ import (
 	"muster/internal/board"
 	"muster/internal/collision"
 	"muster/internal/text"
+	"muster/internal/treediff"
 	"muster/internal/workspace"
 	"muster/internal/worktree"
 )
@@ -290,7 +291,7 @@ func (s Tasks) Planned(ctx context.Context, start Start) ([]muster.Task, error) 
 }
 
 // Diff is what a task has changed: see Tasks.Diff.
-type Diff = worktree.Diff
+type Diff = treediff.Diff
 
 // Diff returns what a task has changed: its landed commit, or all that its lane holds beyond the target, uncommitted
 // files too. The error is NotFound for a task that has changed nothing because nobody has begun it.
@@ -304,7 +305,7 @@ func (s Tasks) Diff(ctx context.Context, id muster.TaskID) (Diff, error) {
 	if err != nil {
 		return Diff{}, err
 	}
-	return worktree.DiffOf(ctx, repo, from, to)
+	return treediff.DiffOf(ctx, repo, from, to)
 }
 
 // sides returns the task, what its work is compared with, and its work: a commit or a tree.
@@ -360,10 +361,10 @@ func (s Tasks) Comment(
 	if err != nil {
 		return muster.Message{}, err
 	}
-	quoted, err := worktree.LineOf(ctx, repo, to, file, line)
+	quoted, err := treediff.LineOf(ctx, repo, to, file, line)
 	if e, ok := errors.AsType[*muster.Error](err); ok && e.Code == muster.NotFound {
 		var names []string
-		d, _ := worktree.DiffOf(ctx, repo, from, to) // only words of the hint
+		d, _ := treediff.DiffOf(ctx, repo, from, to) // only words of the hint
 		for _, f := range d.Files {
 			names = append(names, f.File)
 		}

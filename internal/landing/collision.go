@@ -13,7 +13,7 @@ import (
 	"muster/internal/git"
 	"muster/internal/lazyregexp"
 	"muster/internal/text"
-	"muster/internal/worktree"
+	"muster/internal/treediff"
 )
 
 // landedChange is a commit that has landed since a lane left the target, as a returned task's owner is told of it. All
@@ -189,7 +189,7 @@ func (x explainer) bothSides(ctx context.Context, w *work, tip string, d board.D
 	if err != nil {
 		return "", err
 	}
-	own, err := worktree.DiffOf(ctx, x.repo, base, w.head)
+	own, err := treediff.DiffOf(ctx, x.repo, base, w.head)
 	if err != nil {
 		return "", err
 	}

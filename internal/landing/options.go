@@ -13,7 +13,7 @@ import (
 	"muster/internal/proc"
 	"muster/internal/redact"
 	"muster/internal/setup"
-	"muster/internal/worktree"
+	"muster/internal/treediff"
 )
 
 // Options are the settings of landings.
@@ -85,7 +85,7 @@ type ReviewRequest struct {
 	Role    string // of the reviewer
 	Task    muster.Task
 	Summary string        // the owner's
-	Diff    worktree.Diff // of the lane, from where it left the target
+	Diff    treediff.Diff // of the lane, from where it left the target
 	Checked muster.Landed // what the check said of the work merged with the target
 	// Line returns a line of a file as it is in the lane. Its error says what is there instead.
 	Line func(ctx context.Context, file string, line int) (string, error)

@@ -16,7 +16,7 @@ import (
 	"muster/internal/failpoint"
 	"muster/internal/git"
 	"muster/internal/text"
-	"muster/internal/worktree"
+	"muster/internal/treediff"
 	"muster/journal"
 )
 
@@ -59,7 +59,7 @@ func (l *landing) findApproval(ctx context.Context, tip string) (err error) {
 // verdict is returned, too, and never lands.
 func (l *landing) review(ctx context.Context, checked muster.Landed) error {
 	role := l.reviewed.Role
-	diff, err := worktree.DiffOf(ctx, l.repo, l.reviewed.base, l.head)
+	diff, err := treediff.DiffOf(ctx, l.repo, l.reviewed.base, l.head)
 	if err == nil {
 		err = l.emit(ctx, journal.ReviewStarted, map[string]any{"role": role})
 	}
@@ -67,7 +67,7 @@ func (l *landing) review(ctx context.Context, checked muster.Landed) error {
 		return err
 	}
 	line := func(ctx context.Context, file string, line int) (string, error) {
-		return worktree.LineOf(ctx, l.repo, l.head, file, line)
+		return treediff.LineOf(ctx, l.repo, l.head, file, line)
 	}
 	began := time.Now()
 	v, err := ReviewVerdict{}, errNobody

@@ -12,7 +12,7 @@ import (
 	"muster/internal/landing"
 	"muster/internal/prompt"
 	"muster/internal/text"
-	"muster/internal/worktree"
+	"muster/internal/treediff"
 	"muster/llm"
 	"muster/tool"
 )
@@ -86,7 +86,7 @@ func checkedText(l muster.Landed) string {
 }
 
 // difference returns a difference as an agent reads it. A long one is cut, and whole in a file.
-func (a Agent) difference(d worktree.Diff) (string, error) {
+func (a Agent) difference(d treediff.Diff) (string, error) {
 	files := ""
 	for _, f := range d.Files {
 		if f.Binary {
@@ -175,7 +175,7 @@ func (d *decision) check(ctx context.Context, c lineComment) error {
 		_, err := d.request.Line(ctx, c.File, c.Line)
 		return err
 	}
-	isChanged := func(f worktree.FileChange) bool { return f.File == c.File }
+	isChanged := func(f treediff.FileChange) bool { return f.File == c.File }
 	if slices.ContainsFunc(d.request.Diff.Files, isChanged) { // also one that is deleted
 		return nil
 	}

@@ -16,8 +16,8 @@ import (
 	"muster"
 	"muster/internal/face"
 	"muster/internal/testing/require"
+	"muster/internal/treediff"
 	"muster/internal/view"
-	"muster/internal/worktree"
 	"muster/team"
 )
 
@@ -49,7 +49,7 @@ func (f *fake) Said(_ context.Context, name muster.Name, after muster.Pos) (all 
 }
 
 func (f *fake) Diff(context.Context, muster.TaskID) (team.Diff, error) {
-	return team.Diff{Text: f.diff, Files: []worktree.FileChange{{File: "count.go"}}}, nil
+	return team.Diff{Text: f.diff, Files: []treediff.FileChange{{File: "count.go"}}}, nil
 }
 
 func (f *fake) Comment(_ context.Context, id muster.TaskID, at place, text string) (muster.Name, error) {

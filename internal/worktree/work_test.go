@@ -12,6 +12,7 @@ import (
 	"muster/internal/git"
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/require"
+	"muster/internal/treediff"
 	"muster/internal/worktree"
 )
 
@@ -178,8 +179,8 @@ func TestMerge(t *testing.T) {
 	}
 	equal(t, "parents", w.git(lane.Path, "log", "-1", "--format=%P"), mine+" "+theirs)
 	equal(t, "files", w.git(lane.Path, "ls-tree", "-r", "--name-only", head), "bin\ncalm\nfresh\ntext")
-	returns(t, "calm")(worktree.LineOf(ctx, w.repo, head, "calm", 1))
-	wants(t, fault(worktree.LineOf(ctx, w.repo, head, "calm", 0)), muster.ErrInvalid, "no line 0")
+	returns(t, "calm")(treediff.LineOf(ctx, w.repo, head, "calm", 1))
+	wants(t, fault(treediff.LineOf(ctx, w.repo, head, "calm", 0)), muster.ErrInvalid, "no line 0")
 	says("[]")
 	if got, err := w.Get(ctx, "one"); err != nil || got.Extra != nil {
 		t.Errorf("left in the row: %v, %v", got.Extra, err)
