@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+	"unicode"
 )
 
 // Dir is where a team's state lies: the root of a repository's main worktree, or the directory of an archived team
@@ -17,6 +19,29 @@ type Dir string
 
 // Excluded are the patterns for .git/info/exclude that keep the state out of the user's commits.
 var Excluded = []string{"/.tasks/", "/.team/", "/.transcripts/", "/.worktrees/"}
+
+// IsBelow reports whether a file that git names lies in one of some directories, which begin and end with a slash, on any
+// file system: one may not tell upper from lower case, drop dots and blanks at the end of a name, or overlook characters
+// without a shape.
+func IsBelow(file string, dirs []string) bool {
+	at := "/" + foldedPath(file) + "/"
+	return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(at, foldedPath(dir)) })
+}
+
+// foldedPath returns a path as the least exact file system takes it.
+func foldedPath(file string) string {
+	parts := strings.Split(file, "/")
+	for i, name := range parts {
+		name = strings.Map(func(r rune) rune {
+			if unicode.Is(unicode.Cf, r) { // format characters, such as a joiner of width zero
+				return -1
+			}
+			return unicode.ToLower(unicode.ToUpper(r))
+		}, name)
+		parts[i] = strings.TrimRight(name, ". ")
+	}
+	return strings.Join(parts, "/")
+}
 
 // Tasks is the board: task_N.json, meta.json, claim_events.jsonl.
 func (d Dir) Tasks() string { return d.at(".tasks") }

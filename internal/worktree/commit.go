@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode"
 
 	"muster"
 	"muster/internal/git"
@@ -134,6 +133,12 @@ func (c checkout) refusePaths(ctx context.Context, head string) error {
 	if err != nil {
 		return c.commitError(ctx, err)
 	}
+	dirs := paths.Excluded
+	// The user may have lanes made elsewhere in the repository.
+	rel, err := filepath.Rel(c.repo.Root(), filepath.Dir(c.lane.Path))
+	if err == nil && filepath.IsLocal(rel) && rel != "." {
+		dirs = append(slices.Clip(dirs), "/"+filepath.ToSlash(rel)+"/")
+	}
 	// Each entry is two fields: ":OLDMODE NEWMODE OLDID NEWID STATUS" and the path. A link that the base has already is
 	// no work of this lane, and whoever deletes a file of the state does no harm.
 	var links, state []string
@@ -142,7 +147,7 @@ func (c checkout) refusePaths(ctx context.Context, head string) error {
 		if modes[1] == gitlink && modes[0] != ":"+gitlink {
 			links = append(links, entry[1])
 		}
-		if modes[len(modes)-1] != "D" && c.isState(entry[1]) {
+		if modes[len(modes)-1] != "D" && paths.IsBelow(entry[1], dirs) {
 			state = append(state, entry[1])
 		}
 	}
@@ -168,32 +173,4 @@ func (c checkout) refusePaths(ctx context.Context, head string) error {
 		c.lane.Name, strings.Join(inner, ", ")).
 		WithHint("git rm --cached %s, and remove its .git directory so that its files are the lane's",
 			text.ShellQuote(path.Clean(inner[0])))
-}
-
-// isState reports whether a file that git names lies in a directory of the team's state, on any file system: one may
-// not tell upper from lower case, drop dots and blanks at the end of a name, or overlook characters without a shape.
-func (c checkout) isState(file string) bool {
-	dirs := slices.Clip(paths.Excluded)
-	// The user may have lanes made elsewhere in the repository.
-	rel, err := filepath.Rel(c.repo.Root(), filepath.Dir(c.lane.Path))
-	if err == nil && filepath.IsLocal(rel) && rel != "." {
-		dirs = append(dirs, "/"+filepath.ToSlash(rel)+"/")
-	}
-	at := "/" + foldedPath(file) + "/"
-	return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(at, foldedPath(dir)) })
-}
-
-// foldedPath returns a path as the least exact file system takes it.
-func foldedPath(file string) string {
-	parts := strings.Split(file, "/")
-	for i, name := range parts {
-		name = strings.Map(func(r rune) rune {
-			if unicode.Is(unicode.Cf, r) { // format characters, such as a joiner of width zero
-				return -1
-			}
-			return unicode.ToLower(unicode.ToUpper(r))
-		}, name)
-		parts[i] = strings.TrimRight(name, ". ")
-	}
-	return strings.Join(parts, "/")
 }
