@@ -58,7 +58,7 @@ func UserMemory(w *Workspace, settings string) memory.Dir {
 // repositoryOf returns what package trust must know of the repository.
 func repositoryOf(w *Workspace) trust.Repository {
 	return trust.Repository{Root: w.root, Common: w.common, Tracked: func(below []string) ([]string, error) {
-		if !git.MayTrack(w.common, below) {
+		if !mayTrack(w.common, below) {
 			return nil, nil
 		}
 		// No caller waits for longer than one question to git takes.
@@ -66,7 +66,7 @@ func repositoryOf(w *Workspace) trust.Repository {
 		if err != nil {
 			return nil, err
 		}
-		return repo.Tracked(context.Background(), below)
+		return tracked(context.Background(), repo, below)
 	}}
 }
 

@@ -1,4 +1,4 @@
-package git
+package workspace
 
 import (
 	"bytes"
@@ -9,15 +9,16 @@ import (
 	"path/filepath"
 
 	"muster/internal/durable"
+	"muster/internal/git"
 )
 
-// largestIndex is how many bytes of an index MayTrack reads. About a larger one it asks git.
+// largestIndex is how many bytes of an index mayTrack reads. About a larger one it asks git.
 const largestIndex = 64 << 20
 
-// MayTrack reports whether the index of the main worktree may have paths that begin with one of the names, whatever
-// their case; each name begins with a dot. It asks git nothing: false is certain, and true means that Tracked must
+// mayTrack reports whether the index of the main worktree may have paths that begin with one of the names, whatever
+// their case; each name begins with a dot. It asks git nothing: false is certain, and true means that tracked must
 // tell. The check costs less than a millisecond for a few thousand files, so that each command can make it.
-func MayTrack(common string, names []string) bool {
+func mayTrack(common string, names []string) bool {
 	data, err := durable.ReadRegular(filepath.Join(common, "index"), largestIndex)
 	if errors.Is(err, os.ErrNotExist) {
 		return false // nothing was ever added
@@ -42,13 +43,13 @@ func MayTrack(common string, names []string) bool {
 	}
 }
 
-// Tracked returns the paths in the index of the main worktree that are one of the names, or below one, whatever their
+// tracked returns the paths in the index of the main worktree that are one of the names, or below one, whatever their
 // case.
-func (r *Repo) Tracked(ctx context.Context, names []string) ([]string, error) {
+func tracked(ctx context.Context, r *git.Repo, names []string) ([]string, error) {
 	args := []string{"ls-files", "-z", "--"}
 	for _, name := range names {
 		args = append(args, ":(top,icase,literal)"+name)
 	}
-	out, err := r.Do(ctx, Call{Dir: r.root, Args: args})
-	return SplitNUL(out), err
+	out, err := r.Do(ctx, git.Call{Dir: r.Root(), Args: args})
+	return git.SplitNUL(out), err
 }
