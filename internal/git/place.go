@@ -25,8 +25,9 @@ import (
 //
 //   - git, the git directory of commands, which they write: index, HEAD, refs, objects, and settings that begin as a
 //     copy of those below. The repository's objects are read besides.
-//   - config, ignore, attributes and info/exclude: the settings of the repository and of the user, as they were when
-//     the repository was opened, without passwords and without programs that the user does not trust.
+//   - config, attributes and info/exclude: the settings of the repository and of the user, as they were when the
+//     repository was opened, without passwords and without programs that the user does not trust.
+//   - leftovers, the patterns of what builds leave there, with which info/exclude begins (LeaveOut).
 //   - links to what git has of objects and refs, and to what the repository has beside its own.
 //
 // Muster's git takes the place's directory for the one that worktrees share: it sees what commands have written, and
@@ -57,7 +58,7 @@ var (
 )
 
 // copies are files of the repository's git directory that commands see as they are now.
-var copies = []string{packedRefs, "shallow", "info/exclude", "info/attributes"}
+var copies = []string{packedRefs, "shallow", "info/attributes"}
 
 const packedRefs = "packed-refs"
 
@@ -105,7 +106,7 @@ func (p *Place) Modules() []string {
 // make makes what is missing of the place, and puts right what commands have put in the way of it.
 func (p *Place) make(admin string) error {
 	config := []byte(p.repo.forPlaces.text + p.repo.DriverConfig() + configText([]scoped{
-		{key: excludesFile, value: filepath.Join(p.Dir, "ignore")},
+		{key: excludesFile, value: os.DevNull}, // info/exclude has the user's patterns
 		{key: attributesFile, value: filepath.Join(p.Dir, "attributes")}}))
 	if err := durable.MakeDirBelow(p.repo.common, p.Dir); err != nil {
 		return err
@@ -119,9 +120,12 @@ func (p *Place) make(admin string) error {
 	for _, dir := range made {
 		err = cmp.Or(err, makeDir(root, path.Join(gitName, dir)))
 	}
-	// Where the settings are the same as before, commands may have changed theirs.
-	if was, readErr := p.read("config", MaxFile); readErr != nil || !bytes.Equal(was, config) {
-		err = cmp.Or(err, p.write(root, "git/config", config))
+	exclude := slices.Concat(p.Leftovers(), muster.TrimBOM(p.repo.forPlaces.ignore), []byte("\n"), p.repo.excluded())
+	for name, data := range map[string][]byte{"config": config, "info/exclude": exclude} {
+		// Where the settings are the same as before, commands may have changed theirs.
+		if was, readErr := p.read(name, MaxFile); readErr != nil || !bytes.Equal(was, data) {
+			err = cmp.Or(err, p.write(root, path.Join(gitName, name), data))
+		}
 	}
 	if err := cmp.Or(err, root.RemoveAll("git/commondir")); err != nil {
 		return err
@@ -129,9 +133,8 @@ func (p *Place) make(admin string) error {
 	files := map[string][]byte{
 		"git/objects/info/alternates": []byte(filepath.Join(p.repo.common, "objects") + "\n"),
 		"HEAD":                        []byte("ref: refs/heads/none\n"), // without one it is no git directory
-		"ignore":                      p.repo.forPlaces.ignore, "attributes": p.repo.forPlaces.attributes,
-		"info/exclude": p.repo.excluded(),
-		"config":       config, "link": linkText(p.GitDir()),
+		"attributes":                  p.repo.forPlaces.attributes, "info/exclude": exclude,
+		"config": config, "link": linkText(p.GitDir()),
 	}
 	for name, data := range files {
 		err = cmp.Or(err, p.write(root, name, data))
@@ -149,6 +152,27 @@ func (p *Place) make(admin string) error {
 		return err
 	}
 	return p.adopt(root, admin) // with HEAD, by which the place is not new any more
+}
+
+// leftoversName is the name of the file of patterns that LeaveOut writes.
+const leftoversName = "leftovers"
+
+// LeaveOut adds patterns of files that do not land to the exclude file of the place, before those of the user, which
+// can take them back. It reports whether there was a new one.
+func (p *Place) LeaveOut(patterns []string) (isNew bool, err error) {
+	left := p.Leftovers()
+	lines := missingLines(left, patterns)
+	if lines == "" {
+		return false, nil
+	}
+	err = durable.WriteBelow(p.Dir, filepath.Join(p.Dir, leftoversName), append(left, lines...))
+	return true, cmp.Or(err, p.make(registrationOf(p.repo.common, p.Tree)))
+}
+
+// Leftovers returns the lines that LeaveOut has written. A place that an older muster has made has none.
+func (p *Place) Leftovers() []byte {
+	left, _ := p.read(leftoversName, maxExclude)
+	return left
 }
 
 // own are the names in a git directory that the repository and a place each have for themselves.

@@ -11,6 +11,7 @@ import (
 	"muster"
 	"muster/internal/clock"
 	"muster/internal/durable"
+	"muster/internal/leftovers"
 )
 
 // Worktree is one working tree of the repository, as git has it registered.
@@ -128,7 +129,15 @@ func (r *Repo) AddWorktree(ctx context.Context, path, branch, commit string) err
 		return err
 	}
 	// No command has run there yet, so the user's own git may have the index, which knows the times of the files.
-	if err := p.CopyIndex(filepath.Join(admin, "index")); err != nil || ref == "" {
+	if err := p.CopyIndex(filepath.Join(admin, "index")); err != nil {
+		return err
+	}
+	tracked, err := r.Do(ctx, Call{Dir: r.common, Env: indexOf(admin),
+		Args: append([]string{"ls-files", "-z", "--"}, leftovers.Pathspecs()...)})
+	if err == nil {
+		_, err = p.LeaveOut(leftovers.Patterns(SplitNUL(tracked)))
+	}
+	if err != nil || ref == "" {
 		return err
 	}
 	return r.hideRepositories(ctx, indexOf(admin), commit)

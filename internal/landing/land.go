@@ -46,6 +46,7 @@ type landing struct {
 	text     string   // of a returned task, for its owner's model
 	scanned  string   // the head in which no secret was found
 	reviewed approval // what an approval of the work would be of, where it needs one
+	leftOut  []string // what builds have left in the lane, which does not land
 }
 
 // Land does all that complete_task asks for. It commits the lane, merges it with the target's tip, runs the check on
@@ -112,16 +113,21 @@ func (l *Lander) land(ctx context.Context, id muster.TaskID, x landing) (Verdict
 		return Verdict{}, err
 	}
 	// A repeat after a crash, or of a call whose answer was lost: the answer is the same.
-	if t.Fence == x.claim && t.Status == muster.Completed {
-		return Verdict{Task: t}, nil
-	}
 	x.task, x.by = t, cmp.Or(x.by, t.Owner)
+	if t.Fence == x.claim && t.Status == muster.Completed {
+		return x.verdict(ctx), nil
+	}
 	if t.Fence != x.claim || t.Status != muster.InProgress && t.Status != muster.Landing {
 		return Verdict{Task: t}, x.refuse(ctx)
 	}
 	x.log.InfoContext(ctx, "landing begins", "by", x.by, "status", t.Status)
 	err = x.run(ctx)
-	return Verdict{Task: x.task, Text: x.text}, err
+	return x.verdict(ctx), err
+}
+
+func (l *landing) verdict(ctx context.Context) Verdict {
+	changes, note := l.describe(ctx)
+	return Verdict{Task: l.task, Text: l.text, Changes: changes, Note: note}
 }
 
 func (l *landing) run(ctx context.Context) error {
@@ -149,6 +155,7 @@ func (l *landing) run(ctx context.Context) error {
 		return err
 	}
 	failpoint.Hit("landing.committed")
+	l.leftOut, _ = l.lanes.LeftOut(ctx, t.Worktree) // only words for the owner
 	l.log.InfoContext(ctx, "landing committed", "head", l.head, "changed", changed)
 	// A task that is landing already may be on the target, so it goes through a try, which finds out.
 	if !changed && t.Status == muster.InProgress && d == nil {

@@ -119,6 +119,9 @@ type Owner struct {
 type Verdict struct {
 	Task muster.Task // as it is now
 	Text string      // of a returned task, for its owner's model: what happened, what to do, the log's last lines
+	// Changes says of a task that has landed which files it has changed, and what was left out. Note names files that
+	// may not belong in a repository. Both are for the owner's model, and may be "".
+	Changes, Note string
 }
 
 // What one check is taken to need: a build uses several cores, and some memory for each.

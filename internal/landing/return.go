@@ -87,6 +87,10 @@ func (l *landing) returnRed(ctx context.Context, tip string, res CheckResult) er
 		}
 	}
 	back := red(l.options.branch(), res, met, !isUpToDate)
+	if left := l.leftOutText(); left != "" {
+		back.text += "\n\nThe merged tree has nothing of what builds leave; " + left + ". git add -f PATH lands one " +
+			"of them."
+	}
 	// The first red check on a target that the lane did not have may be the fault of both sides.
 	back.details.Moved = !isUpToDate && l.task.Rounds == 0
 	return l.comeBackWithSides(ctx, tip, back)

@@ -20,9 +20,9 @@ type Dir string
 // Excluded are the patterns for .git/info/exclude that keep the state out of the user's commits.
 var Excluded = []string{"/.tasks/", "/.team/", "/.transcripts/", "/.worktrees/"}
 
-// IsBelow reports whether a file that git names lies in one of some directories, which begin and end with a slash, on any
-// file system: one may not tell upper from lower case, drop dots and blanks at the end of a name, or overlook characters
-// without a shape.
+// IsBelow reports whether a file that git names lies in one of some directories, which begin and end with a slash, on
+// any file system: one may not tell upper from lower case, drop dots and blanks at the end of a name, or overlook
+// characters without a shape.
 func IsBelow(file string, dirs []string) bool {
 	at := "/" + foldedPath(file) + "/"
 	return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(at, foldedPath(dir)) })

@@ -532,6 +532,14 @@ func TestACompletedTaskSaysHow(t *testing.T) {
 	}
 }
 
+func TestTheOwnerReadsWhatHasLanded(t *testing.T) {
+	task := muster.Task{ID: 1, Landed: &muster.Landed{Commit: "0123456789", Receipt: muster.ReceiptStillRed}}
+	if got, want := completedText(task, "1 file, +1 -0: a", "A note."),
+		"Task #1 landed as 0123456: 1 file, +1 -0: a. The check is still red, as it was before.\nA note."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // A required plan holds back the tools that change something, until it is approved for this claim. The lead needs none.
 func TestAPlanIsRequired(t *testing.T) {
 	for _, c := range []struct {

@@ -62,7 +62,7 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 			fmt.Sprintf("Task #%d came back too often: it needs attention now and is no longer yours.", t.ID))), nil
 	case muster.Completed:
 		c.finishTask(ctx)
-		return tool.Text(completedText(v.Task)), nil
+		return tool.Text(completedText(v.Task, v.Changes, v.Note)), nil
 	}
 	// The work came back with the same claim: its owner goes on in the same lane.
 	c.setTask(v.Task)
@@ -129,7 +129,7 @@ func (c *claims) Completed(ctx context.Context, id muster.TaskID) (llm.Result, b
 	if err != nil || t.Status != muster.Completed {
 		return llm.Result{}, false
 	}
-	return tool.Text(completedText(t)), true
+	return tool.Text(completedText(t, "", "")), true
 }
 
 // lastCompleted returns the task that the member has completed last, unless it has one in hand.
@@ -146,14 +146,23 @@ func (c *claims) lastCompleted(ctx context.Context) (last muster.Task, err error
 	return last, err
 }
 
-func completedText(t muster.Task) string {
-	switch {
-	case t.Landed == nil:
+// completedText says how a task was completed. changes and note are those of its landing's verdict; "" is not known.
+func completedText(t muster.Task, changes, note string) string {
+	if t.Landed == nil {
 		return fmt.Sprintf("Task #%d is completed; its lane had no change, so nothing landed.", t.ID)
-	case t.Landed.Receipt == muster.ReceiptStillRed:
-		return fmt.Sprintf("Task #%d landed as %.7s. The check is still red, as it was before.", t.ID, t.Landed.Commit)
 	}
-	return fmt.Sprintf("Task #%d landed as %.7s.", t.ID, t.Landed.Commit)
+	said := fmt.Sprintf("Task #%d landed as %.7s", t.ID, t.Landed.Commit)
+	if changes != "" {
+		said += ": " + changes
+	}
+	said += "."
+	if t.Landed.Receipt == muster.ReceiptStillRed {
+		said += " The check is still red, as it was before."
+	}
+	if note != "" {
+		said += "\n" + note
+	}
+	return said
 }
 
 // plans asks for approval of plans and holds back the tools that need one. A plan is void when its claim is over.

@@ -305,6 +305,9 @@ func (l *Lanes) preserve(ctx context.Context, lane muster.Lane) (ref string, err
 			return "", err
 		}
 	}
+	if with, err := l.checkout(lane).withLeftovers(ctx, commit); err == nil {
+		commit = with
+	}
 	return l.archive(ctx, lane, commit)
 }
 

@@ -124,6 +124,7 @@ const lookScript = `{ git "$@" && printf 'whole\0'; } | tr '\000\n' '\n\000' |
 // look asks git once for all that there is, because each git reads the whole index. What the index tells git to look
 // past is not among unstaged.
 func (c checkout) look(ctx context.Context) (found contents, err error) {
+	var fresh []string // neither tracked nor ignored
 	call := git.Call{Script: lookScript, Warned: &found.warned,
 		Args: []string{"ls-files", "-z", "-v", "--stage", "--others", "--modified", "--exclude-standard"}}
 	out, err := c.do(ctx, call)
@@ -143,7 +144,7 @@ func (c checkout) look(ctx context.Context) (found contents, err error) {
 			if inner, isInner := strings.CutSuffix(file, "/"); isInner {
 				found.inner = append(found.inner, inner)
 			} else {
-				found.unstaged = append(found.unstaged, file)
+				fresh = append(fresh, file)
 			}
 			continue
 		}
@@ -167,7 +168,12 @@ func (c checkout) look(ctx context.Context) (found contents, err error) {
 			}
 		}
 	}
-	found.unmerged, found.unstaged = sortedOnce(found.unmerged), sortedOnce(found.unstaged)
+	if isNew, err := c.leaveOut(ctx, fresh); err != nil {
+		return found, err
+	} else if isNew {
+		return c.look(ctx)
+	}
+	found.unmerged, found.unstaged = sortedOnce(found.unmerged), sortedOnce(append(found.unstaged, fresh...))
 	return found, nil
 }
 

@@ -196,13 +196,18 @@ func unlandedArchives(ctx context.Context, l *Lanes, tips []string, archived []A
 		if refs[a.Ref] == "" {
 			continue
 		}
-		content, subject := contentOf(ctx, l.repo, a.Ref)
+		commit := a.Ref
+		content, subject := contentOf(ctx, l.repo, commit)
+		if subject == leftoversSubject(a.Lane) {
+			commit += "^"
+			content, subject = contentOf(ctx, l.repo, commit)
+		}
 		// A landing commits all that the lane holds: of a lane that has landed, only what was made after that is in a
 		// commit of its archive's own.
 		if a.HasLanded && content != "" && subject != archiveSubject(a.Lane) {
 			continue
 		}
-		files, err := unlandedFiles(ctx, l.repo, tips, a.Ref)
+		files, err := unlandedFiles(ctx, l.repo, tips, commit)
 		if err != nil || len(files) > 0 {
 			all = append(all, Leftover{Lane: a.Lane, Task: a.Task, Ref: a.Ref, Files: files, Err: err})
 		}
