@@ -57,7 +57,8 @@ const (
 	TaskRevoked  = "task.revoked"  // reason, by
 	TaskLanding  = "task.landing"  // head
 	TaskReturned = "task.returned" // text; failed: the first; log; seconds
-	// and reason: "conflict", "check", "target" (it was moved), "empty" (the lane has no file), "review" or "secret"
+	// and reason: "conflict", "check", "target" (it was moved), "empty" (the lane has no file), "review", "secret"
+	// or "local" (a file of the user's)
 	// and with: whose landed work it met, in a line; counts: whether the return counts towards needs_attention
 	TaskCompleted = "task.completed" // subject, commit, receipt, check, seconds, covered_by: a task; flaky; result
 	// and review: who has approved it

@@ -81,8 +81,18 @@ func (s Lanes) Create(ctx context.Context, d LaneDraft) (lane muster.Lane, err e
 	if err != nil {
 		return lane, err
 	}
+	local, err := w.Trust().LocalFiles(ctx)
+	if err != nil {
+		return lane, err
+	}
 	// The lane is made first: a task that names a lane which does not exist could not be worked on.
-	if lane, err = lanes.Create(ctx, d.Name, d.Task, base); err != nil || d.Task == 0 {
+	if lane, err = lanes.Create(ctx, d.Name, d.Task, base); err != nil {
+		return lane, err
+	}
+	if err := lanes.SetLocal(ctx, lane.Name, local.Names()); err != nil {
+		return lane, err
+	}
+	if _, err := local.Put(lane.Path); err != nil || d.Task == 0 {
 		return lane, err
 	}
 	// The fence makes sure that the task was not claimed meanwhile. If it was, the lane stays and belongs to nobody.

@@ -139,18 +139,19 @@ func (m *members) remembered(ctx context.Context) func() (repository, user memor
 	})
 }
 
-// laneReadier returns what puts the kept result of the set-up into a fresh lane, and says to the member how that
-// stands; nil: there is no set-up.
+// laneReadier returns what puts the user's local files and the kept result of the set-up into a fresh lane, and says to
+// the member how that stands; nil: there is neither.
 func (m *members) laneReadier() func(context.Context, muster.Lane) string {
 	site, c := m.site, &m.site.config
-	if c.Setup == "" || site.setups == nil {
+	hasSetup := c.Setup != "" && site.setups != nil
+	if !hasSetup && len(site.local.Names()) == 0 {
 		return nil
 	}
 	// What is left out is the same in all lanes, so people are told once.
 	var told sync.Once
-	return func(ctx context.Context, lane muster.Lane) string {
+	setUp := func(ctx context.Context, lane muster.Lane) string {
 		s, err := site.setups.Ready(ctx, setup.Job{Dir: lane.Path, Commit: lane.Base, Command: c.Setup,
-			Patterns: c.SetupFiles, Environ: site.environ, Launch: site.workspace.Launcher})
+			Patterns: c.SetupFiles, Environ: site.environ, Launch: site.workspace.Launcher, Local: site.local.Hash()})
 		logDropped(ctx, site.log, "setting a lane up", err)
 		if len(s.Left) > 0 {
 			told.Do(func() {
@@ -165,5 +166,12 @@ func (m *members) laneReadier() func(context.Context, muster.Lane) string {
 			return ""
 		}
 		return "Not set up yet. If you need it, run: " + c.Setup
+	}
+	return func(ctx context.Context, lane muster.Lane) string {
+		said := ""
+		if hasSetup { // first: it is put only where nothing is in its way
+			said = setUp(ctx, lane)
+		}
+		return strings.Trim(said+"\n"+site.copyLocalFiles(ctx, lane), "\n")
 	}
 }

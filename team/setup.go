@@ -10,6 +10,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/landing"
 	"muster/internal/launchers"
+	"muster/internal/localfiles"
 	"muster/internal/paths"
 	"muster/internal/proc"
 	"muster/internal/setup"
@@ -36,6 +37,20 @@ type Setup struct{ now func() operations }
 // HEAD, runs nothing and writes nothing.
 func (s Setup) Propose(ctx context.Context) (detect.Proposal, error) {
 	return propose(ctx, s.now().workspace)
+}
+
+// LocalFiles returns the lines of a .worktreeinclude for the files that git ignores and work seems to need; none where
+// the repository has one.
+func (s Setup) LocalFiles(ctx context.Context) (patterns []string, err error) {
+	w := s.now().workspace
+	if _, hasOne, err := localfiles.Item(w.Root()); err != nil || hasOne {
+		return nil, err
+	}
+	repo, err := w.Repo(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return localfiles.Propose(ctx, repo)
 }
 
 // Try runs Config.Setup and Config.Check on HEAD, in a clean checkout as a landing has it. It changes no state of
@@ -67,13 +82,19 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 		return trial, err
 	}
 	defer func() { err = cmp.Or(err, launcher.Close()) }()
-	logged := launchers.Logged(o.config.Resources.limit(launcher), o.log, o.secrets)
+	local, err := w.Trust().LocalFiles(ctx)
+	if err != nil {
+		return trial, err
+	}
+	hide := o.secrets.With(local.Keys()...)
+	logged := launchers.Logged(o.config.Resources.limit(launcher), o.log, hide)
 	checks, err := o.config.confineTrial(ctx, logged, repo, lanes, state)
 	if err != nil {
 		return trial, err
 	}
 	options := o.config.checkOptions()
-	options.Environ, options.Secrets, options.Outputs = o.config.environ(), o.secrets, state.Outputs()
+	options.Environ, options.Secrets, options.Outputs = o.config.environ(), hide, state.Outputs()
+	options.Local = local
 	options.Log, options.Setups = o.log, setup.Open(repo, o.config.CacheDir, o.log)
 	lander := landing.New(repo, lanes, nil, w.Journal(), func() (proc.Launcher, error) { return checks, nil },
 		options)
@@ -82,10 +103,10 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 	trial.Green, trial.CannotRun, trial.How, trial.Command = res.Green, res.CannotRun, res.How, res.Command
 	trial.Seconds = time.Since(began).Seconds()
 	for _, c := range res.Advice() {
-		trial.Advisory = append(trial.Advisory, o.secrets.String(c.Name+": "+cmp.Or(c.Failed, c.How)))
+		trial.Advisory = append(trial.Advisory, hide.String(c.Name+": "+cmp.Or(c.Failed, c.How)))
 	}
 	if !res.Green {
-		trial.Output = o.secrets.String(res.Output)
+		trial.Output = hide.String(res.Output)
 	}
 	return trial, err
 }

@@ -18,6 +18,7 @@ import (
 	"muster/internal/git"
 	"muster/internal/hooks"
 	"muster/internal/landing"
+	"muster/internal/localfiles"
 	"muster/internal/mailbox"
 	"muster/internal/paths"
 	"muster/internal/ports"
@@ -27,7 +28,9 @@ import (
 	"muster/internal/roster"
 	"muster/internal/setup"
 	"muster/internal/teammate"
+	"muster/internal/text"
 	"muster/internal/workspace"
+	"muster/internal/worktree"
 	"muster/journal"
 	"muster/llm"
 )
@@ -42,6 +45,7 @@ type site struct {
 	repository repository
 	workspace  *workspace.Workspace
 	secrets    *redact.Secrets // nil: there are none
+	local      *localfiles.Set // the files of the user's that lanes and checks get; nil: none
 	log        *slog.Logger    // never nil
 	listeners  *subscribers
 	helper     *gitHelper
@@ -73,6 +77,12 @@ func (s site) forRun(ctx context.Context, last muster.Run) (*site, error) {
 	}
 	if err := s.chooseTarget(ctx, last); err != nil {
 		return nil, err
+	}
+	if _, isGit := s.repository.(gitRepository); isGit {
+		if s.local, err = s.trust.LocalFiles(ctx); err != nil {
+			return nil, err
+		}
+		s.secrets = s.secrets.With(s.local.Keys()...)
 	}
 	// The record of the run is a claim: work lands on no branch that only the record names.
 	if last.Target != "" {
@@ -106,6 +116,9 @@ func (s site) forRun(ctx context.Context, last muster.Run) (*site, error) {
 	s.workspace = w
 	s.runs, s.journal, s.board, s.roster = w.Runs(), w.Journal(), w.Board(), w.Roster(ctx)
 	s.post, s.requests = w.Mail(ctx), w.Requests(ctx)
+	for _, note := range s.local.Left() {
+		s.note(ctx, "", note)
+	}
 	return &s, nil
 }
 
@@ -122,6 +135,7 @@ func (s *site) landingOptions() landing.Options {
 	c := &s.config
 	o := c.checkOptions()
 	o.Environ, o.Secrets, o.Setups, o.Hook = s.environ, s.secrets, s.setups, s.landingHook()
+	o.Local = s.local
 	o.Landing = c.Landing
 	o.Jobs = cmp.Or(c.Jobs, landing.DefaultJobs())
 	o.OnTest = func(id muster.TaskID, test string) {
@@ -129,6 +143,22 @@ func (s *site) landingOptions() landing.Options {
 		s.publish(e, muster.System, e)
 	}
 	return o
+}
+
+// copyLocalFiles copies the files of the user's that .worktreeinclude names into a lane in which no command runs, and
+// says to its owner which these are.
+func (s *site) copyLocalFiles(ctx context.Context, lane muster.Lane) string {
+	lanes, isGit := s.lanes.(*worktree.Lanes)
+	names := s.local.Names()
+	if !isGit || len(names) == 0 {
+		return ""
+	}
+	err := lanes.SetLocal(ctx, lane.Name, names)
+	if err == nil {
+		_, err = s.local.Put(lane.Path)
+	}
+	logDropped(ctx, s.log, "copying local files into a lane", err)
+	return "Copied here from the user's checkout, and never to be committed: " + text.List(names, 5)
 }
 
 // landingHook returns what asks the hooks whether a merged tree may land, and nil where there are none for that.

@@ -39,6 +39,7 @@ import (
 	"muster"
 	"muster/internal/clock"
 	"muster/internal/git"
+	"muster/internal/localfiles"
 	"muster/internal/ports"
 	"muster/internal/proc"
 	"muster/internal/redact"
@@ -86,6 +87,8 @@ type Options struct {
 
 	Outputs string   // the logs of checks go to its directory landing
 	Environ []string // what checks see of the user's environment
+	// Local is what of the user's files each checkout gets; nil is nothing.
+	Local *localfiles.Set
 	// Secrets are hidden where a log names the command of a check. The launcher hides them in what it prints.
 	Secrets *redact.Secrets
 	// OnTest gets the test that a check runs now or has run last, and the task of the Job, a few times a second. It
@@ -183,6 +186,7 @@ func (r *Runner) inCheckout(
 		return res, checked, err
 	}
 	defer func() {
+		_ = localfiles.Remove(spec.Dir, r.options.Local.Names()) // what stays goes with the next check
 		remove()
 		if r.options.Cache != "" {
 			trim(r.options.Cache, time.Now())
@@ -253,6 +257,9 @@ func (x *run) all(ctx context.Context) (res Result, err error) {
 			res.How = "the setup failed: " + res.How
 			return res, err
 		}
+	}
+	if _, err := x.options.Local.Put(x.spec.Dir); err != nil {
+		fmt.Fprintf(x.log, "[files of %s are missing here: %v]\n", localfiles.Name, err)
 	}
 	h := makeHonest(given, x.checkouts, x.spec.Dir)
 	x.spec.Env = h.env

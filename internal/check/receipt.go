@@ -15,6 +15,7 @@ import (
 
 	"muster"
 	"muster/internal/durable"
+	"muster/internal/localfiles"
 	"muster/internal/proc"
 )
 
@@ -119,7 +120,11 @@ func (r *Runner) receiptFor(
 	// No secret of the user's is on the disk. Two commands that differ in one only count as the same.
 	hide, setup := r.options.Secrets.String, r.options.Check.Setup
 	is.Name, is.Paths, is.Command, is.Setup = c.Name, c.Paths, hide(c.Command), hide(setup)
-	is.Environment = fingerprint(r.options.Environ, c.Command, setup)
+	environ := r.options.Environ
+	if local := r.options.Local.Hash(); local != "" {
+		environ = append(slices.Clip(environ), localfiles.Name+"="+local)
+	}
+	is.Environment = fingerprint(environ, c.Command, setup)
 	if is.Tree, err = r.options.Repo.Tree(ctx, commit); err != nil {
 		return is, nil, unavailable(ctx, "the commit cannot be read", err)
 	}

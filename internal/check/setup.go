@@ -1,9 +1,11 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
+	"muster/internal/localfiles"
 	"muster/internal/setup"
 )
 
@@ -13,9 +15,15 @@ func (x *run) setUp(ctx context.Context) (res Result, err error) {
 	command := x.options.Check.Setup
 	o, err := x.options.Setups.Prepare(ctx, setup.Job{Dir: x.spec.Dir, Commit: x.commit, Command: command,
 		Patterns: x.options.SetupFiles, Environ: x.options.Environ, Launch: x.options.Launch,
+		Local: x.options.Local.Hash(),
 		Run: func(ctx context.Context) (ok bool, err error) {
+			written, err := x.options.Local.Put(x.spec.Dir)
+			if err != nil {
+				fmt.Fprintf(x.log, "[files of %s are missing here: %v]\n", localfiles.Name, err)
+			}
 			res, err = x.runCommand(ctx, x.spec, command, x.options.Check.Timeout, x.log, x.launchSetup)
-			return res.Green, err
+			// They are the user's, and not what the set-up has made and what is kept.
+			return res.Green, cmp.Or(err, localfiles.Remove(x.spec.Dir, written))
 		}})
 	switch {
 	case err != nil:

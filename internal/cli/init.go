@@ -15,6 +15,7 @@ import (
 	"muster/internal/config"
 	"muster/internal/detect"
 	"muster/internal/durable"
+	"muster/internal/localfiles"
 	"muster/internal/text"
 	"muster/internal/trust"
 	"muster/team"
@@ -33,6 +34,8 @@ type initResult struct {
 	Exists   bool             `json:"exists"`          // there is one already, which is left as it is
 	Trial    *team.CheckTrial `json:"trial,omitempty"` // nil: nothing was tried
 	Written  bool             `json:"written"`
+	// LocalFiles are the lines of the proposed .worktreeinclude; none where there is one already.
+	LocalFiles []string `json:"local_files,omitempty"`
 }
 
 func newInitCommand(a *App) *cobra.Command {
@@ -70,7 +73,11 @@ func (i *initCommand) run(ctx context.Context, o opened) error {
 	if err != nil {
 		return err
 	}
-	r := initResult{Proposal: p, Settings: p.Settings()}
+	local, err := team.SetupOf(o.Team).LocalFiles(ctx)
+	if err != nil {
+		return err
+	}
+	r := initResult{Proposal: p, Settings: p.Settings(), LocalFiles: local}
 	path := filepath.Join(o.Root(), config.File)
 	if _, err := os.Lstat(path); err == nil {
 		r.Exists = true
@@ -79,6 +86,11 @@ func (i *initCommand) run(ctx context.Context, o opened) error {
 	}
 	if !i.json {
 		fmt.Fprintln(i.Stdout, strings.TrimRight(text.Clean(r.Settings), "\n"))
+	}
+	if len(local) > 0 && !i.json {
+		explain(i.Stderr, "git ignores files that work may need, so lanes and checks do not have them",
+			fmt.Sprintf("name them in %s, and they are copied when you have trusted that (muster trust):\n%s",
+				localfiles.Name, text.Clean(strings.Join(local, "\n"))))
 	}
 	canAsk := i.terminalIn() != nil && !i.json
 	switch {
@@ -98,6 +110,9 @@ func (i *initCommand) run(ctx context.Context, o opened) error {
 	}
 	if !i.yes {
 		question := "write " + config.File + ", and trust what is in it"
+		if len(local) > 0 {
+			question = "write " + config.File + " and " + localfiles.Name + ", and trust what is in them"
+		}
 		if err := confirm(ctx, i.App, question, "muster init --yes"); err != nil {
 			return err
 		}
@@ -175,19 +190,24 @@ func trialText(t team.CheckTrial) string {
 // write writes the file and notes that the user trusts it: who has just read a file and asked for it has seen what is
 // in it. Only the values that were shown are trusted, whatever is written to the file meanwhile.
 func (i *initCommand) write(ctx context.Context, o opened, path string, r *initResult) error {
-	f, err := durable.OpenBelow(o.Root(), path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err == nil {
-		_, err = f.WriteString(r.Settings)
-		err = errors.Join(err, f.Close())
+	if err := createFile(o, path, r.Settings); err != nil {
+		return err
 	}
-	if err != nil {
-		return muster.Errorf(muster.Unavailable, "%s cannot be written: %w", config.File, err)
+	local := trust.Item{}
+	if len(r.LocalFiles) > 0 {
+		local = localfiles.ItemOf(strings.Join(r.LocalFiles, "\n") + "\n")
+		if err := createFile(o, filepath.Join(o.Root(), localfiles.Name), local.Text); err != nil {
+			return err
+		}
 	}
 	r.Written = true
-	err = o.workspace.Trust().Change(ctx, func(t *trust.Settings) {
+	err := o.workspace.Trust().Change(ctx, func(t *trust.Settings) {
 		shown := map[string]string{"setup": r.Proposal.SetupCommand(), "check": r.Proposal.CheckCommand()}
 		if checks := config.Checks(r.Proposal.NamedChecks()); len(checks) > 0 {
 			shown["check"], shown["checks"] = "", checks.String()
+		}
+		if local.Text != "" {
+			t.Trust(local.Key(), local.Text)
 		}
 		for name, text := range shown {
 			if item := (trust.Item{Name: name, File: config.File, Text: text}); text != "" {
@@ -201,4 +221,17 @@ func (i *initCommand) write(ctx context.Context, o opened, path string, r *initR
 	fmt.Fprintf(i.Stderr, "%s is written, and trusted with just this content. Commit it, so that others have it too.\n",
 		config.File)
 	return i.result(*r)
+}
+
+// createFile writes a file that is not there yet.
+func createFile(o opened, path, content string) error {
+	f, err := durable.OpenBelow(o.Root(), path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err == nil {
+		_, err = f.WriteString(content)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return muster.Errorf(muster.Unavailable, "%s cannot be written: %w", filepath.Base(path), err)
+	}
+	return nil
 }

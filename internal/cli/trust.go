@@ -132,6 +132,7 @@ func repositoryItems(
 	}
 	for _, source := range []func() ([]trust.Item, error){
 		func() ([]trust.Item, error) { return w.Trust().DriverItems(ctx) },
+		func() ([]trust.Item, error) { return w.Trust().LocalFileItems(ctx) },
 		func() ([]trust.Item, error) { return repositoryRoleItems(a, w.Root()), nil },
 		func() ([]trust.Item, error) { _, items, err := findMCPServers(a, w, settings); return items, err },
 		func() ([]trust.Item, error) { all, err := w.Trust().Hooks(""); return hooks.Items(all), err },
@@ -181,6 +182,9 @@ func proposalsText(all []proposal) string {
 		fmt.Fprintf(&b, "%s %s %s:\n", text.OneLine(p.File), verb, text.OneLine(p.Name))
 		for _, line := range changedLines(p) {
 			fmt.Fprintf(&b, "  %s\n", line)
+		}
+		for line := range strings.Lines(p.Now) {
+			fmt.Fprintf(&b, "  now: %s\n", text.OneLine(line))
 		}
 	}
 	return b.String()

@@ -30,7 +30,7 @@ var layers = [][]string{
 	{"store/file", "store/mem", "store/storetest", "llm/anthropic", "llm/openai", "llm/script", "llm/retry", "llm/llmtest",
 		"internal/git", "internal/trust", "internal/testing/simfs", "internal/live", "internal/agentfiles", "internal/ports", "internal/permissions"},
 	{"journal", "internal/sandbox", "internal/setup"},
-	{"internal/treediff", "internal/view", "internal/corruption", "internal/hooks", "internal/testing/scripts"},
+	{"internal/treediff", "internal/localfiles", "internal/view", "internal/corruption", "internal/hooks", "internal/testing/scripts"},
 	{"internal/board", "internal/mailbox", "internal/roster", "internal/transcript", "internal/worktree",
 		"internal/check"},
 	{"internal/requests", "internal/landing", "internal/outbox", "internal/memory", "internal/playbook",

@@ -13,18 +13,6 @@ import (
 	"muster/internal/text"
 )
 
-// maxListed is how many files the owner of a task is told of a kind, and maxListedName how many bytes of a name.
-const maxListed, maxListedName = 6, 100
-
-// listed names some files.
-func listed(files []string) string {
-	var names []string
-	for _, f := range files {
-		names = append(names, text.CutBytes(text.OneLine(f), maxListedName))
-	}
-	return text.List(names, maxListed)
-}
-
 // describe says what a completed task has brought to the target, and what of its lane was left out. It says less where
 // git fails: the task has landed.
 func (l *landing) describe(ctx context.Context) (changes, note string) {

@@ -90,7 +90,7 @@ func New(
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	runner := check.New(check.Options{Check: o.Check, Repo: repo, Dirs: lanes.CheckDirs, Launch: launch,
 		Cache: o.Cache, Receipts: o.Receipts, Outputs: o.Outputs, Environ: o.Environ,
-		Secrets: o.Secrets, AtOnce: checksAtOnce(runtime.NumCPU(), uint64(proc.MachineMemory())),
+		Local: o.Local, Secrets: o.Secrets, AtOnce: checksAtOnce(runtime.NumCPU(), uint64(proc.MachineMemory())),
 		Setups: o.Setups, SetupFiles: o.SetupFiles, Ports: o.Ports, PortCount: o.PortCount, OnTest: o.OnTest})
 	r := &records{board: b, journal: j, options: &o}
 	g := &guard{repo: repo, lanes: lanes, board: b, records: r, options: &o}

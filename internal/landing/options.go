@@ -9,6 +9,7 @@ import (
 	"muster"
 	"muster/internal/check"
 	"muster/internal/config"
+	"muster/internal/localfiles"
 	"muster/internal/ports"
 	"muster/internal/proc"
 	"muster/internal/redact"
@@ -37,6 +38,8 @@ type Options struct {
 	OnTest func(task muster.TaskID, test string)
 	// Environ is what checks see of the user's environment. Nil is what proc.Environment lets through.
 	Environ []string
+	// Local is what of the user's files each check gets; nil is nothing. None of it lands.
+	Local *localfiles.Set
 	// Secrets are hidden where a log names the command of a check. The launcher hides them in what it prints.
 	Secrets *redact.Secrets
 	// IsAllowed reports whether the user has allowed what looks like a key and has this fingerprint; nil: nothing is

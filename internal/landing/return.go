@@ -19,7 +19,7 @@ import (
 // goes into the comment of journal.TaskReturned and into docs/landing.md; view.reasonNouns has what people call it
 // where its name is no noun.
 func (l *landing) gates() []func(ctx context.Context, tip string) (comeback, error) {
-	return []func(context.Context, string) (comeback, error){l.holdsSecrets}
+	return []func(context.Context, string) (comeback, error){l.holdsLocalFiles, l.holdsSecrets}
 }
 
 // mergeInLane merges the target into the lane after the merge of the trees has conflicted. A merge in a worktree obeys

@@ -7,6 +7,7 @@ import (
 
 	"muster"
 	"muster/internal/board"
+	"muster/internal/localfiles"
 	"muster/internal/secrets"
 	"muster/internal/spend"
 	"muster/internal/text"
@@ -106,6 +107,33 @@ func fileList(files []string) string {
 		return fmt.Sprintf("%s and %d more files", strings.Join(files[:maxFiles], ", "), more)
 	}
 	return strings.Join(files, ", ")
+}
+
+// maxListed is how many files the owner of a task is told of a kind, and maxListedName how many bytes of a name.
+const maxListed, maxListedName = 6, 100
+
+// listed names some files.
+func listed(files []string) string {
+	var names []string
+	for _, f := range files {
+		names = append(names, text.CutBytes(text.OneLine(f), maxListedName))
+	}
+	return text.List(names, maxListed)
+}
+
+func localFilesHeld(branch string, held []string, landsHistory bool) comeback {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Your work holds files that were copied from the user's checkout and never land: %s.\n",
+		listed(held))
+	b.WriteString("Take them out of the commit and leave them where they are: git rm --cached -f " +
+		text.ShellQuote(held[0]) + "\n")
+	if landsHistory {
+		fmt.Fprintf(&b, "They must go from ALL commits of your lane, because its history lands too: then run: "+
+			"git reset --soft $(git merge-base HEAD %s)\n", branch)
+	}
+	b.WriteString("Then call complete_task again. Only the user can let one land, by taking it out of " +
+		localfiles.Name + ".")
+	return comeback{"local", b.String(), board.Details{Text: listed(held) + " of " + localfiles.Name}}
 }
 
 func secretsHeld(branch string, held []secrets.Finding, landsHistory bool) comeback {

@@ -49,11 +49,12 @@ func Open(repo *git.Repo, cache string, log *slog.Logger) *Store {
 
 // Job is a set-up of a checkout.
 type Job struct {
-	Dir      string // the checkout, which has the files of Commit and nothing else
+	Dir      string // the checkout, which has the files of Commit and nothing that is not ignored
 	Commit   string
 	Command  string   // the set-up
 	Patterns []string // of the files on which it depends besides those that are known
 	Environ  []string // of the user, as the command sees it
+	Local    string   // a hash of what the checkout has beside the files of Commit; "" is nothing
 	// Launch gives what starts checks. What it starts for a Store is confined where it is a FileLauncher.
 	Launch func() (proc.Launcher, error)
 	// Run runs the command. It reports whether that was well.
@@ -120,6 +121,9 @@ func (s *Store) key(ctx context.Context, j Job) (string, error) {
 		if isWhole || isInput[f.Path] {
 			fmt.Fprintf(h, "file %s %s %s\x00", f.Mode, f.ID, f.Path)
 		}
+	}
+	if j.Local != "" {
+		fmt.Fprintf(h, "local %s\x00", j.Local)
 	}
 	for _, line := range append(toolStamps(j), relevantVariables(j.Environ)...) {
 		fmt.Fprintf(h, "%s\x00", line)

@@ -8,6 +8,8 @@ type Item struct {
 	File string `json:"file"`
 	// Text is the whole content in a canonical form. It is what is hashed, compared and shown.
 	Text string `json:"value"`
+	// Now are lines for people: what it concerns at this moment. They are no part of what is trusted.
+	Now string `json:"now,omitempty"`
 }
 
 // The files whose items are remembered by their names alone.

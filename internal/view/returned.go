@@ -13,7 +13,8 @@ import (
 // reasonNouns are what people call a landing that came back, in the order in which they read it. A reason that is not
 // here is its own noun, and comes after these.
 var reasonNouns = []struct{ reason, noun string }{{"check", "red check"}, {"conflict", "conflict"},
-	{"review", "review"}, {"secret", "secret"}, {"target", "moved target"}, {"empty", "empty lane"}}
+	{"review", "review"}, {"secret", "secret"}, {"local", "local file"}, {"target", "moved target"},
+	{"empty", "empty lane"}}
 
 // comebacks is how many landings of the task came back.
 func (e *effort) comebacks() (n int) {

@@ -12,6 +12,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/hooks"
+	"muster/internal/localfiles"
 	"muster/internal/memory"
 	"muster/internal/permissions"
 	"muster/internal/trust"
@@ -125,6 +126,40 @@ func (t Trust) DriverItems(ctx context.Context) ([]trust.Item, error) {
 		return nil, err
 	}
 	return []trust.Item{driverItem(repo.UntrustedDrivers())}, nil
+}
+
+// LocalFileItems returns .worktreeinclude, with the files that it names now unless the user trusts it.
+func (t Trust) LocalFileItems(ctx context.Context) ([]trust.Item, error) {
+	item, ok, err := localfiles.Item(t.w.root)
+	if err != nil || !ok {
+		return nil, err
+	}
+	if trusted, err := t.Get(); err != nil || trusted.TrustsItem(item) {
+		return []trust.Item{item}, err
+	}
+	repo, err := t.w.Repo(ctx)
+	if err != nil {
+		return nil, err
+	}
+	files, err := localfiles.Read(ctx, repo, item.Text)
+	item.Now = strings.Join(files.Names(), "\n")
+	return []trust.Item{item}, err
+}
+
+// LocalFiles returns the files that .worktreeinclude names; nil where there is none that the user trusts.
+func (t Trust) LocalFiles(ctx context.Context) (*localfiles.Set, error) {
+	item, ok, err := localfiles.Item(t.w.root)
+	if err != nil || !ok {
+		return nil, err
+	}
+	if trusted, err := t.Get(); err != nil || !trusted.TrustsItem(item) {
+		return nil, err
+	}
+	repo, err := t.w.Repo(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return localfiles.Read(ctx, repo, item.Text)
 }
 
 // Hooks returns the hooks of the user and of the repository, with the reason of each that does not run. home is the

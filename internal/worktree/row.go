@@ -19,6 +19,7 @@ const (
 	fieldOccupant  = "occupant"  // the Occupant
 	fieldConflicts = "conflicts" // by file that conflicted in the runtime's last merge: as the merge left it
 	fieldPorts     = "ports"     // the numbers of the lane's ports
+	fieldLocal     = "local"     // the files of the user's that were copied into the lane
 )
 
 // removal is the value of fieldRemoving.
@@ -101,6 +102,18 @@ func (l *Lanes) Occupy(ctx context.Context, name muster.Name, old, new Occupant)
 		_ = durable.RemoveContents(dir, "") // old is dead: no command writes there
 	}
 	return nil
+}
+
+// SetLocal notes, before they are copied, the files of the user's that come into a lane and do not land.
+func (l *Lanes) SetLocal(ctx context.Context, name muster.Name, files []string) error {
+	_, err := l.index.update(ctx, name, func(row *muster.Lane) error { setField(row, fieldLocal, files); return nil })
+	return err
+}
+
+// LocalOf returns what SetLocal has noted.
+func LocalOf(lane muster.Lane) []string {
+	files, _ := field[[]string](lane, fieldLocal)
+	return files
 }
 
 // IsAskedToKeep reports whether somebody asked to keep the lane (see Lanes.Keep), even when nobody needs it.
