@@ -62,7 +62,6 @@ func (c checkout) leftOut(ctx context.Context) ([]string, error) {
 	return leftovers.Named(p.Leftovers(), git.SplitNUL(out)), err
 }
 
-// leftoversSubject is the subject of a commit that withLeftovers makes.
 func leftoversSubject(lane muster.Name) string {
 	return "lane " + string(lane) + " with what does not land" + archivedSuffix
 }
