@@ -66,7 +66,7 @@ func TestModelOfARole(t *testing.T) {
 		"alias": " because muster has no model of this name (name one as PROVIDER/MODEL, or set roles.alias.model)",
 	})
 	items := repositoryRoleItems(w.app, w.dir)
-	if text := fmt.Sprint(items); len(items) != 2 || !strings.Contains(text, "{model .claude/agents/theirs.md openai/gpt-5.5}") {
+	if text := fmt.Sprint(items); len(items) != 2 || !strings.Contains(text, "{model .claude/agents/theirs.md openai/gpt-5.5 }") {
 		t.Errorf("to be trusted are %s", text)
 	}
 	if err := opened.Trust().Change(t.Context(), func(t *trust.Settings) {
