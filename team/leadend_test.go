@@ -54,7 +54,7 @@ speakers:
     - say: Hm.
     - say: Hm hm.
     - say: No.
-`, 3, "task #1 is held by the lead", 5, 0},
+`, 3, "Hm hm.", 4, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(h *house) {

@@ -97,6 +97,9 @@ type Limits struct {
 	TodoLimit         int           // items of a member's own list: 20
 	TodoReminder      int           // rounds without the list until a reminder: 10; below zero: none
 	ModelPatience     time.Duration // with the troubles of a model server: an hour; below zero: none
+	// KeepUnattended leaves a task to people if its owner has ended twice without completing it. Otherwise it is
+	// completed with the owner's last words.
+	KeepUnattended bool
 }
 
 // WithDefaults returns l with the defaults of the table in place of its zero fields.
@@ -243,6 +246,10 @@ func (s *Settings) table() []Setting {
 			About: "how many items a member's own todo list may have"},
 		{Name: "todo_reminder", inRepository: counts, to: &s.Limits.TodoReminder, Default: "10", isOffAtZero: true,
 			About: "after how many rounds without it a member is reminded of open items; 0: never"},
+		{Name: "complete_unattended", to: &s.Limits.KeepUnattended, isInverted: true, Default: "true",
+			inRepository: counts,
+			About: "complete a task with its owner's last words if the owner ends twice without completing it; " +
+				"false: it needs attention"},
 		{Name: "effort", to: &s.Effort, words: efforts,
 			About: "how hard the model thinks, where it can be told"},
 		{Name: "idle_timeout", inRepository: counts, to: &s.Limits.IdleTimeout, Default: "1m", isOffAtZero: true,

@@ -250,7 +250,7 @@ func TestNewsDoesNotKeepAModelGoing(t *testing.T) {
 // one goes on with it.
 func TestAnErrorOfTheStoreEndsALife(t *testing.T) {
 	failEachOp(t, "alice", func(l *life) { l.create(board.Draft{}) }, func(l *life) error {
-		l.start(says("I cannot."), says("I still cannot."), says("Noted."))
+		l.start(says("May I?"), says("May I now?"), says("Noted?"))
 		if !l.hasEnded() {
 			l.send(muster.MailMessage, muster.Lead, "alice", "Try again.")
 		}

@@ -284,6 +284,21 @@ func (o *Overview) mayWork(ctx context.Context, me muster.Member, asked []muster
 	return mayGetWork(all, members, me, o.taking(members)), nil
 }
 
+// hasBlockedTask reports whether there is a task for the member, and each such task waits for others.
+func (o *Overview) hasBlockedTask(ctx context.Context, me muster.Member) (bool, error) {
+	members, errMembers := o.Roster.List(ctx)
+	all, err := o.Board.List(ctx)
+	mayTake, n := o.taking(members), 0
+	for _, t := range all {
+		if t.Status == muster.Pending && mayTake.allows(t, me.Role) {
+			if n++; len(t.BlockedBy) == 0 {
+				return false, errMembers
+			}
+		}
+	}
+	return n > 0, cmp.Or(errMembers, err)
+}
+
 // mayGetWork reports whether there is a task for the member: one that has become ready, or one that waits while another
 // works or has only to claim a ready task. An idle owner moves nothing: two would wait for each other for ever.
 func mayGetWork(all []muster.Task, members []muster.Member, me muster.Member, mayTake taking) bool {

@@ -374,7 +374,7 @@ func TestALeadListensToTheUser(t *testing.T) {
 			l.Errorf("asked %d times, %v heard", len(l.asked), talk.heard)
 		}
 		close(talk.closed)
-		if !l.hasEnded() || l.err != nil || l.end != (End{Text: "Nothing more."}) {
+		if !l.hasEnded() || l.err != nil || l.end != (End{Text: "Nothing more?"}) {
 			l.Errorf("it ended with %+v, %v", l.end, l.err)
 		}
 	})

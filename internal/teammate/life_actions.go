@@ -30,15 +30,79 @@ func (m *Member) wakeWith(ctx context.Context, say func(context.Context) (bool, 
 	if err := m.conversation.wake(ctx); err != nil {
 		return err
 	}
+	if !m.start.Opened { // it had nothing to do since it was spawned
+		if err := m.begin(ctx, opens{}); err != nil {
+			return err
+		}
+	}
 	m.hookStops = 0
 	return m.wakeIf(say(ctx))
 }
 
 // At the start.
 
-func (a OpenConversation) do(ctx context.Context, m *Member) error { return m.begin(ctx, a.Afresh) }
+func (a OpenConversation) do(ctx context.Context, m *Member) error {
+	if m.isLead() {
+		return m.begin(ctx, opens{afresh: a.Afresh})
+	}
+	text, key, err := m.firstTask(ctx)
+	if err != nil {
+		return err
+	}
+	if text == "" && !m.mayBegin(ctx) {
+		err = m.beginRest(ctx)
+		m.rest.reason = muster.IdleTasks
+		return err
+	}
+	return m.begin(ctx, opens{afresh: a.Afresh, task: text, key: key})
+}
 
-func (m *Member) begin(ctx context.Context, afresh bool, more ...string) error {
+// firstTaskGrace is how long a new teammate waits for a task before it begins with its prompt alone: the lead may
+// create the tasks after the teammates, in the same reply.
+const firstTaskGrace = time.Second
+
+// firstTask returns the text of the task with which a teammate begins; "" for none.
+func (m *Member) firstTask(ctx context.Context) (text string, key muster.MessageID, err error) {
+	watch, stop := context.WithCancel(ctx)
+	defer stop()
+	board, grace := m.claims.watch(watch), time.After(firstTaskGrace)
+	for {
+		if text, key, err = m.claims.nextTask(ctx); err != nil || text != "" {
+			return text, key, err
+		}
+		if mail, err := m.conversation.hasWakingMail(ctx); err != nil || mail {
+			return "", "", err
+		}
+		select {
+		case <-board:
+		case <-grace:
+			return "", "", nil
+		case <-ctx.Done():
+			return "", "", context.Cause(ctx)
+		}
+	}
+}
+
+// mayBegin reports whether a teammate without a task has something to do: mail, or a prompt, unless all tasks for it
+// are blocked. Then it costs no request until one is free.
+func (m *Member) mayBegin(ctx context.Context) bool {
+	if mail, err := m.conversation.hasWakingMail(ctx); err != nil || mail {
+		return true
+	}
+	waits, err := m.team.hasBlockedTask(ctx, m.presence.Me())
+	m.diary.dropped(ctx, "looking for tasks that wait", err)
+	return !waits && m.conversation.prompt() != ""
+}
+
+// opens says with what a conversation begins beside the facts.
+type opens struct {
+	afresh bool
+	task   string
+	key    muster.MessageID // of the task
+	more   []string
+}
+
+func (m *Member) begin(ctx context.Context, o opens) error {
 	mark, err := m.conversation.openingMark(ctx)
 	if err != nil {
 		return err
@@ -51,20 +115,14 @@ func (m *Member) begin(ctx context.Context, afresh bool, more ...string) error {
 	if err != nil {
 		return err
 	}
-	marks, task := []muster.MessageID{mark}, ""
-	if !m.isLead() {
-		var key muster.MessageID
-		if task, key, err = m.claims.nextTask(ctx); err != nil {
-			return err
-		}
-		if task != "" {
-			marks = append(marks, key)
-		}
+	marks := []muster.MessageID{mark}
+	if o.task != "" {
+		marks = append(marks, o.key)
 	}
 	v := m.conversation
-	texts := append(append(about, v.identity(), m.about.place(ctx), v.prompt(), task, said), more...)
-	m.stage = Ready
-	return v.enter(ctx, afresh, marks, texts)
+	texts := append(append(about, v.identity(), m.about.place(ctx), v.prompt(), o.task, said), o.more...)
+	m.stage, m.start.Opened = Ready, true
+	return v.enter(ctx, o.afresh, marks, texts)
 }
 
 // openingHooks runs the hooks of a conversation that begins, and of the goal with which the user begins it, and returns
@@ -101,7 +159,8 @@ func (a AwaitNeed) do(ctx context.Context, m *Member) error {
 	if err != nil {
 		return err
 	}
-	if err := m.begin(ctx, a.Afresh, tasksOnBoard(tasks), prompt.Reminder("%s", text.EscapeTags(w.text))); err != nil {
+	more := []string{tasksOnBoard(tasks), prompt.Reminder("%s", text.EscapeTags(w.text))}
+	if err := m.begin(ctx, opens{afresh: a.Afresh, more: more}); err != nil {
 		return err
 	}
 	_, err = m.conversation.deliver(ctx)
@@ -257,6 +316,51 @@ func (a RestartConversation) do(ctx context.Context, m *Member) error {
 	}
 	m.phase.change(func(c *counters) { c.restarts, c.replies, c.prompts = a.Harder, 0, promptSizes{} })
 	return nil
+}
+
+// do ends the run of a lead with its answer if nothing is open. Otherwise what follows a limit follows.
+func (AskForAnswer) do(ctx context.Context, m *Member) error {
+	m.phase.change(func(c *counters) { c.answered = true })
+	if err := m.conversation.remind(ctx, "This phase ends here: you have met %v. You get no further turn, and no call "+
+		"is run. Answer now in words with what you have found and done, and what is left.", m.err); err != nil {
+		return err
+	}
+	words, err := m.lastAnswer(ctx)
+	if err != nil || words == "" || !m.isLead() {
+		return err
+	}
+	progress, err := m.lead.progress(ctx)
+	if end, over := runEnd(LeadFacts{Progress: progress, Message: words}); err == nil && over {
+		return Finish{End: end}.do(ctx, m)
+	}
+	return err
+}
+
+// lastAnswer asks the model once, keeps the words of its reply, and returns them. They are "" where there are none, or
+// the model fails: that the member has met a limit is told all the same.
+func (m *Member) lastAnswer(ctx context.Context) (string, error) {
+	p := m.toolbox.get(ctx)
+	messages, err := m.compaction.fit(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	r, err := m.model.Reply(ctx, m.conversation.request(ctx, p, messages), func(llm.Delta) {})
+	if err != nil {
+		m.diary.dropped(ctx, "asking for the answer at a limit", err)
+		return "", context.Cause(ctx)
+	}
+	m.presence.onModelReply(ctx)
+	m.diary.replied(ctx, r, map[string]any{"answer": true})
+	words := textOf(r.Message)
+	if words == "" {
+		return "", nil
+	}
+	r.Message.Parts, r.Stop = llm.Parts{llm.Text{Text: words}}, llm.StopEnd
+	if err := m.conversation.reply(ctx, r); err != nil {
+		return "", err
+	}
+	m.phase.change(func(c *counters) { c.words, c.stop = words, llm.StopEnd })
+	return words, nil
 }
 
 func (ReleaseTask) do(ctx context.Context, m *Member) error {

@@ -101,9 +101,13 @@ func TestALimitReleasesTheTask(t *testing.T) {
 				return reply, err
 			}
 		}
-		l.start(calls("task_list", nil), said("It is hard.", calls("task_get", map[string]any{"task_id": 1})))
+		l.start(calls("task_list", nil), said("It is hard.", calls("task_get", map[string]any{"task_id": 1})),
+			said("It is hard: I have no tests.", calls("task_list", nil)))
+		if asked := l.asked[2].Messages; !strings.Contains(asked[len(asked)-1].Parts.Text(), "You get no further turn") {
+			l.Errorf("it is asked for its answer by %v", asked[len(asked)-1])
+		}
 		e := l.events(journal.TaskReleased)
-		if l.hasEnded() || len(e) != 1 || l.task(1).Attempts != 1 || !strings.Contains(l.task(1).Note+l.task(1).Description, "It is hard.") {
+		if l.hasEnded() || len(e) != 1 || l.task(1).Attempts != 1 || l.task(1).Note != "It is hard: I have no tests." {
 			l.Errorf("the task is %+v after %v; %v", l.task(1), e, l.err)
 		}
 	})
@@ -512,7 +516,7 @@ func TestEmptyAndRefusedReplies(t *testing.T) {
 				return says("Not now.")(r)
 			}
 			l.start(mute, calls("task_list", nil), mute, mute, again)
-			if len(l.asked) != 7 { // the last two are reminders of the task
+			if len(l.asked) != 6 { // the last is a reminder of the task
 				l.Errorf("%s: asked %d times", name, len(l.asked))
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/board"
 	"muster/internal/failpoint"
 	"muster/internal/hooks"
 	"muster/internal/prompt"
@@ -15,6 +16,7 @@ import (
 	"muster/journal"
 	"muster/llm"
 	"muster/loop"
+	"muster/tool"
 )
 
 // session is the Member as the loop works on it: it brings in the mail, and keeps the limits.
@@ -110,7 +112,10 @@ func (s *session) Boundary(ctx context.Context, b loop.Boundary) (goOn bool, err
 	if b == loop.BeforeStop && step == (boundaryStep{}) && s.phase.get().stop == llm.StopEnd {
 		if text := s.scratch.reminder(ctx) + s.claims.own.reminder(ctx); text != "" {
 			step = remindStep("%s", text)
-		} else if step, err = s.stopHooks(ctx); err != nil {
+		} else if step, err = s.unattended(ctx); err == nil && step == (boundaryStep{}) {
+			step, err = s.stopHooks(ctx)
+		}
+		if err != nil {
 			return false, err
 		}
 	}
@@ -135,6 +140,7 @@ func (s *session) decideBoundary(b loop.Boundary, received bool) (step boundaryS
 	task, _ := s.claims.CurrentTask()
 	waits, jobsRun := (*Member)(s).waits(), s.jobs.Running() > 0
 	s.phase.change(func(c *counters) {
+		c.hasTask = task.ID != 0
 		if b == loop.BeforeStop {
 			c.still.endIfChanged()
 			step = c.beforeStop(received, s.conversation.isLead(), task.ID, waits)
@@ -176,6 +182,47 @@ func (p *promptSizes) isCut(r llm.Reply) bool {
 	}
 	p.less++
 	return p.less >= minCutTimes
+}
+
+// unattended sees to a task whose owner has ended its turn in words although it was reminded of the task. What it has
+// done is completed with those words as the summary; without a change the task needs attention. A question is left for
+// whoever can answer it.
+func (s *session) unattended(ctx context.Context) (step boundaryStep, err error) {
+	c := s.phase.get()
+	t, ok := s.claims.CurrentTask()
+	if !ok || c.reminded < maxReminders || c.words == "" || asksQuestion(c.words) {
+		return step, nil
+	}
+	if (*Member)(s).waits() || isOpen(s.talk) {
+		return step, nil
+	}
+	hasWork := !s.claims.mayWrite // the words of one that only reads are its work
+	if !hasWork {
+		if hasWork, err = s.claims.worktrees.Changed(ctx, t.Worktree); err != nil {
+			s.diary.dropped(ctx, "looking at the lane of a task that was not completed", err)
+			return step, nil
+		}
+	}
+	if s.limits.KeepUnattended || !hasWork {
+		err := s.claims.giveUp(ctx, board.Release{By: s.record.Name, Final: true, Note: c.words,
+			Reason: fmt.Sprintf("%s has ended twice without completing it", s.record.Name)})
+		return step, ignoreLostClaim(err)
+	}
+	r, err := s.claims.Complete(ctx, t.ID, c.words)
+	if err != nil {
+		r, err = tool.FromError(tool.Classify(err))
+	}
+	if err != nil || !r.IsError {
+		return step, err
+	}
+	return remindStep("You have ended twice without completing task #%d, so it was completed for you, and came back: "+
+		"%s", t.ID, text.EscapeTags(r.Text())), nil
+}
+
+// asksQuestion reports whether words end with a question.
+func asksQuestion(words string) bool {
+	words = strings.TrimRight(words, " \n\t*_\"')")
+	return strings.HasSuffix(words, "?") || strings.HasSuffix(words, "？")
 }
 
 func (s *session) stopHooks(ctx context.Context) (step boundaryStep, err error) {

@@ -41,6 +41,8 @@ type (
 	// RestartConversation makes the conversation shorter and goes on with the phase. Harder counts from one: each time
 	// less is kept, from maxRestarts on nothing.
 	RestartConversation struct{ Harder int }
+	// AskForAnswer asks a member that has met a limit for its answer, once and without tools.
+	AskForAnswer struct{}
 	// ReleaseTask gives the task back because its owner met a limit.
 	ReleaseTask struct{}
 	// SetTaskAside sets the task aside, until the user looks, because its budget is spent.
@@ -165,6 +167,8 @@ func nextAfterPhase(f Facts) Action {
 		return AnswerStopped{}
 	case isLimit(p.Err) && f.Lead && f.InTalk: // in a conversation a limit ends the phase, not the run
 		return AskUser{}
+	case isLimit(p.Err) && !p.Answered && !errors.Is(p.Err, errMute):
+		return AskForAnswer{}
 	case isLimit(p.Err) && f.Lead:
 		return Finish{Err: &TeamStop{Err: fmt.Errorf("the lead met %w", p.Err)}}
 	case isLimit(p.Err):
@@ -305,6 +309,7 @@ type PhaseFacts struct {
 	ShutdownGranted bool  // the model has agreed to shut down
 	OwnModel        bool  // the member's model is not the team's
 	Restarts        int   // how often the conversation was made shorter, only a few replies ago
+	Answered        bool  // the member was asked for its answer at a limit
 }
 
 // IdleFacts are what an idle teammate looks at.
@@ -350,7 +355,7 @@ func (m *Member) facts(ctx context.Context) (f Facts, err error) {
 	case PhaseEnded:
 		c := m.phase.get()
 		f.Phase = PhaseFacts{Err: m.err, ByUser: m.byUser, ShutdownGranted: c.leaves,
-			OwnModel: m.ownModel, Restarts: c.recentRestarts()}
+			OwnModel: m.ownModel, Restarts: c.recentRestarts(), Answered: c.answered}
 	case Resting:
 		if m.isLead() {
 			f.LeadAtRest, err = m.leadFacts(ctx)

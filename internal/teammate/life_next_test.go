@@ -65,10 +65,13 @@ func TestNext(t *testing.T) {
 			Finish{End: End{Text: "shut down as asked"}}},
 		{"the user stops the turn", ended(true, PhaseFacts{Err: errTest, ByUser: true}), AnswerStopped{}},
 		{"a limit releases a teammate's task",
-			ended(false, PhaseFacts{Err: errTurns}), ReleaseTask{}},
+			ended(false, PhaseFacts{Err: errTurns, Answered: true}), ReleaseTask{}},
+		{"at a limit it is asked for its answer", ended(false, PhaseFacts{Err: errTurns}), AskForAnswer{}},
+		{"so is the lead", ended(true, PhaseFacts{Err: errStandstill}), AskForAnswer{}},
+		{"but not one that says nothing", ended(false, PhaseFacts{Err: errMute}), ReleaseTask{}},
 		{"a limit of the lead ends the turn in a conversation",
 			inTalk(ended(true, PhaseFacts{Err: errLoop})), AskUser{}},
-		{"a limit of a teammate is not the user's to decide", inTalk(ended(false, PhaseFacts{Err: errTurns})),
+		{"a limit of a teammate is not the user's to decide", inTalk(ended(false, PhaseFacts{Err: errTurns, Answered: true})),
 			ReleaseTask{}},
 		{"nor is an error of the lead's model", inTalk(ended(true, PhaseFacts{Err: errModel(llm.BadRequest)})),
 			Finish{Err: errModel(llm.BadRequest)}},
@@ -101,7 +104,7 @@ func TestNext(t *testing.T) {
 		{"a key of its own is refused", ended(false, PhaseFacts{Err: errModel(llm.Denied), OwnModel: true}), GiveUp{}},
 		{"the lead's own is refused", ended(true, PhaseFacts{Err: errModel(llm.Denied), OwnModel: true}),
 			Finish{Err: &TeamStop{Err: errModel(llm.Denied)}}},
-		{"a loop releases the task", ended(false, PhaseFacts{Err: errors.Join(errTest, errLoop)}), ReleaseTask{}},
+		{"a loop releases the task", ended(false, PhaseFacts{Err: errors.Join(errTest, errLoop), Answered: true}), ReleaseTask{}},
 		{"another host has taken over", ended(false, PhaseFacts{Err: muster.ErrFenced}), Finish{Err: muster.ErrFenced}},
 		{"the user stops a turn that had ended", ended(true, PhaseFacts{ByUser: true}), Rest{}},
 		{"the disk fails", ended(false, PhaseFacts{Err: errTest}), Finish{Err: errTest}},
@@ -159,7 +162,8 @@ func TestNext(t *testing.T) {
 
 // A limit of the lead stops the team, outside of a conversation. So does trouble of a model that concerns every member.
 func TestNextStopsTheTeam(t *testing.T) {
-	finish, ok := Next(Facts{Stage: PhaseEnded, Lead: true, Phase: PhaseFacts{Err: errors.Join(errTest, errTurns)}}).(Finish)
+	finish, ok := Next(Facts{Stage: PhaseEnded, Lead: true,
+		Phase: PhaseFacts{Err: errors.Join(errTest, errTurns), Answered: true}}).(Finish)
 	var stop *TeamStop
 	if !ok || !errors.As(finish.Err, &stop) || !errors.Is(finish.Err, errTest) {
 		t.Errorf("%+v", finish)
@@ -192,7 +196,7 @@ func drawFacts(t *rapid.T) Facts {
 		Start: StartFacts{Opened: flag("opened"), Empty: flag("empty"), Recovered: flag("recovered"),
 			PhaseOver: flag("over"), OwesReply: flag("owes"), Unneeded: flag("unneeded")},
 		Phase: PhaseFacts{Err: rapid.SampledFrom(errs).Draw(t, "error"), ByUser: flag("user"),
-			ShutdownGranted: flag("granted"), OwnModel: flag("own"), Restarts: rapid.IntRange(0, 3).Draw(t, "restarts")},
+			ShutdownGranted: flag("granted"), OwnModel: flag("own"), Answered: flag("answered"), Restarts: rapid.IntRange(0, 3).Draw(t, "restarts")},
 		Idle: IdleFacts{Shutdown: rapid.SampledFrom([]muster.RequestID{"", "0000beef"}).Draw(t, "shutdown"),
 			JobsFinished: flag("jobs"),
 			Claim:        ClaimState(rapid.IntRange(int(NoClaim), int(LostClaim)).Draw(t, "claim")),
@@ -290,7 +294,7 @@ func TestTheFactsOfAStart(t *testing.T) {
 		t.Errorf("the model was asked: %+v", f)
 	}
 	p.reply(llm.StopEnd, "Hello.")
-	p.phase.Idle("")
+	p.phase.end()
 	if f := p.factsAt(Starting).Start; f != (StartFacts{Opened: true, PhaseOver: true}) {
 		t.Errorf("the model has answered, and a tool has ended the phase: %+v", f)
 	}

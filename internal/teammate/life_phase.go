@@ -22,7 +22,7 @@ const (
 	phaseTurns    = 200 // of the model in a phase, unless the settings say another number
 	repeatWarn    = 3   // times that the same calls came in turn: a reminder
 	repeatEnd     = 6   // times that the same calls came in turn: the end of the phase
-	maxReminders  = 2   // reminders of the claimed task in a phase
+	maxReminders  = 1   // reminders of the claimed task in a phase
 	maxCutReplies = 3   // replies cut at their length limit that are asked to go on
 )
 
@@ -66,12 +66,19 @@ func (c *counters) betweenRounds(maxTurns int) boundaryStep {
 		return remindStep("You made the same call three times with the same result. Do something else.")
 	case full && !c.extended:
 		c.extended, c.turns = true, 0
-		return remindStep("You have used %d turns. You get as many once more: finish, or give the task back with "+
-			"release_task and say what is left.", limit)
+		return remindStep("You have used %d turns. You get as many once more: %s.", limit, c.whatToDo())
 	case full:
 		return boundaryStep{err: errTurns}
 	}
-	return c.still.decide(maxTurns == 0)
+	return c.still.decide(maxTurns == 0, c.whatToDo())
+}
+
+// whatToDo says what a member can do that gets nowhere.
+func (c *counters) whatToDo() string {
+	if c.hasTask {
+		return "finish, or give the task back with release_task and say what is left"
+	}
+	return "finish, and answer with what you have found"
 }
 
 // isEndless reports whether the model has paused its reply too often: a paused reply goes on at once, and passes no
@@ -97,11 +104,7 @@ func (c *counters) beforeStop(received, lead bool, task muster.TaskID, waits boo
 		}
 		return boundaryStep{}
 	}
-	most := maxReminders
-	if lead { // TellStuck is the second one
-		most = 1
-	}
-	forgot := task != 0 && c.stop == llm.StopEnd && !waits && c.reminded < most
+	forgot := task != 0 && c.stop == llm.StopEnd && !waits && c.reminded < maxReminders
 	if forgot {
 		c.reminded++
 	}
@@ -165,6 +168,11 @@ type counters struct {
 	reminded   int      // how often it was reminded that a task is still claimed
 	usedTodo   bool     // todo was called in this round
 	wrote      bool     // a tool of this round may have changed files
+	hasTask    bool
+	answered   bool // the member was asked for its answer after it had met a limit
+
+	seen  map[callSum]bool // the results that the model has got in this phase
+	fresh bool             // this round has brought one that it had not seen
 
 	restarts int // how often in a row the conversation was made shorter because the server refused it
 	replies  int // of the model, since the last time
@@ -177,9 +185,8 @@ type counters struct {
 	idleWaits int // waits of the lead that returned at once, with nothing done in between
 }
 
-func (p *phase) Idle(string) { p.end() }
-func (p *phase) end()        { p.change(func(c *counters) { c.over = true }) }
-func (p *phase) leave()      { p.change(func(c *counters) { c.leaves = true }) }
+func (p *phase) end()   { p.change(func(c *counters) { c.over = true }) }
+func (p *phase) leave() { p.change(func(c *counters) { c.leaves = true }) }
 
 // extend begins the count of turns anew. The lead's phase lasts from a wake to its next wait, claim or end.
 func (p *phase) extend() { p.change(func(c *counters) { c.turns, c.extended = 0, false }) }
@@ -223,14 +230,23 @@ func (c *counters) countResult(r llm.Result, effects map[string]toolEffects) {
 	c.still.noteCall(effects[c.calls[i].Name], r.IsError)
 	c.wrote = c.wrote || effects[c.calls[i].Name].files
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s\x00%s\x00", c.calls[i].Name, c.calls[i].Input)
 	for _, part := range r.Parts {
 		_ = json.NewEncoder(&b).Encode(part) // a part that does not encode only counts as equal
 	}
+	if said := sha256.Sum256(b.Bytes()); !r.IsError && b.Len() >= minRead && !c.seen[said] {
+		if c.seen == nil {
+			c.seen = map[callSum]bool{}
+		}
+		c.seen[said], c.fresh = true, true
+	}
+	fmt.Fprintf(&b, "%s\x00%s\x00", c.calls[i].Name, c.calls[i].Input)
 	c.results[r.ID] = sha256.Sum256(b.Bytes())
 }
 
 func (c *counters) countRound(jobsRun bool) {
+	// Without a task, to read what was not read yet is the work.
+	c.still.changed = c.still.changed || c.fresh && !c.hasTask
+	c.fresh = false
 	for _, call := range c.calls { // tools that only read run side by side: their order is that of the calls
 		if sum, counts := c.results[call.ID]; counts {
 			c.repeats.count(sum)
@@ -242,6 +258,9 @@ func (c *counters) countRound(jobsRun bool) {
 	}
 	c.results = nil
 }
+
+// minRead is how many bytes a result must have to count as something read: a shorter one may say that there is nothing.
+const minRead = 200
 
 type callSum [sha256.Size]byte
 
@@ -314,7 +333,7 @@ func (c *counters) recentRestarts() int {
 
 // Counts of a standstill, in rounds of tools.
 const (
-	stillRemind = 10  // the member is reminded
+	stillRemind = 25  // the member is reminded
 	stillTell   = 30  // the lead is told, or the user if it is the lead
 	stillMore   = 50  // as many rounds are granted once more
 	stillEnd    = 100 // the end of the phase
@@ -322,8 +341,9 @@ const (
 
 var errStandstill = errors.New("a standstill: 100 rounds of tools without a change in files, board or mail")
 
-// standstill counts the rounds of tools in which the member has changed nothing in files, board or mail, and has got no
-// mail. It outlasts the phase: a member that its own jobs wake could go on for ever. It is not stored.
+// standstill counts the rounds of tools in which the member has changed nothing in files, board or mail, has got no
+// mail, and without a task has read nothing new. It outlasts the phase: a member that its own jobs wake could go on for
+// ever. It is not stored.
 type standstill struct {
 	onlyReads bool // to read on is the member's work: nobody is told before the first limit on the rounds
 	rounds    int
@@ -371,8 +391,9 @@ func (s *standstill) isDue() bool {
 		n >= stillMore && !s.extended
 }
 
-// decide decides what follows between two rounds. ends says that the standstill may end the phase.
-func (s *standstill) decide(ends bool) (step boundaryStep) {
+// decide decides what follows between two rounds. ends says that the standstill may end the phase, and whatToDo what
+// the member can do.
+func (s *standstill) decide(ends bool, whatToDo string) (step boundaryStep) {
 	const begin = "You have had %d rounds of tools without a change in files, board or mail. "
 	step.goOn = true
 	switch {
@@ -380,8 +401,7 @@ func (s *standstill) decide(ends bool) (step boundaryStep) {
 		return boundaryStep{err: errStandstill}
 	case ends && s.rounds >= stillMore && !s.extended:
 		s.extended, s.reminded = true, true
-		step = remindStep(begin+"You get as many once more: finish, or give the task back with release_task and say "+
-			"what is left.", s.rounds)
+		step = remindStep(begin+"You get as many once more: %s.", s.rounds, whatToDo)
 	case s.rounds >= stillRemind && !s.reminded && !s.onlyReads:
 		s.reminded = true
 		step = remindStep(begin+"If you have what you need, begin. If you cannot go on, say why.", s.rounds)

@@ -3,6 +3,8 @@ package teammate
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -34,31 +36,47 @@ func TestIdleEndsThePhase(t *testing.T) {
 	})
 }
 
-// A member that stops with a task in hand is reminded of it twice, unless it waits for an answer or a job. Then the lead
-// is woken: the mail is no news.
+// A member that stops with a task in hand is reminded of it, unless it waits for an answer or a job. If it stops again,
+// its work is completed with its words; without any the task needs attention. If it asks something, the lead is woken:
+// the mail is no news.
 func TestAMemberIsRemindedOfItsTask(t *testing.T) {
+	stop := says("I stop.")
 	for name, c := range map[string]struct {
-		first     turn
+		turns     []turn
+		changed   bool
+		set       func(*Limits)
 		asked     int
 		reminders int
+		status    muster.TaskStatus
 	}{
-		"it does nothing": {says("I stop."), 3, 2},
-		"it has asked":    {calls("send_message", map[string]any{"to": "lead", "content": "What now?"}), 2, 0},
-		"it has written":  {calls("send_message", map[string]any{"to": "lead", "content": "All well."}), 4, 2},
-		"a job runs":      {calls("bash", map[string]any{"command": "make", "background": true}), 2, 0},
+		"it does nothing":          {[]turn{stop, says("I say.")}, false, nil, 2, 1, muster.NeedsAttention},
+		"it has changed something": {[]turn{stop, says("It is done.")}, true, nil, 2, 1, muster.Completed},
+		"its work is left to people": {[]turn{stop, says("It is done.")}, true, func(c *Limits) { c.KeepUnattended = true }, 2, 1,
+			muster.NeedsAttention},
+		"it asks in words": {[]turn{stop, says("Which one is meant?")}, true, nil, 2, 1, muster.InProgress},
+		"it has asked": {[]turn{calls("send_message", map[string]any{"to": "lead", "content": "What now?"})}, true, nil, 2, 0,
+			muster.InProgress},
+		"a job runs": {[]turn{calls("bash", map[string]any{"command": "make", "background": true})}, true, nil, 2, 0, muster.InProgress},
 	} {
 		live(t, "alice", func(l *life) {
-			l.create(board.Draft{})
-			l.start(c.first)
+			if l.create(board.Draft{}); c.set != nil {
+				c.set(&l.config.Limits)
+				l.restart("alice")
+			}
+			l.rows.changed = c.changed
+			l.start(c.turns...)
 			n := strings.Count(l.heard(), "Task #1 is still yours")
 			if len(l.asked) != c.asked || n != c.reminders {
 				l.Errorf("%s: asked %d times, reminded %d times", name, len(l.asked), n)
 			}
-			isTold := func(m muster.Message) bool {
-				return !m.Type.News() && strings.Contains(m.Content, "task #1 (the parser) in hand, though it was reminded") &&
-					strings.Contains(m.Content, "Nothing more.")
+			if task := l.task(1); task.Status != c.status {
+				l.Errorf("%s: the task is %+v", name, task)
 			}
-			if slices.ContainsFunc(l.mail(muster.Lead), isTold) != (n > 0) {
+			isTold := func(m muster.Message) bool {
+				return !m.Type.News() && strings.Contains(m.Content, "task #1 (the parser) in hand.") &&
+					strings.Contains(m.Content, "Which one is meant?")
+			}
+			if slices.ContainsFunc(l.mail(muster.Lead), isTold) != (n > 0 && c.status == muster.InProgress) {
 				l.Errorf("%s: the lead reads %+v", name, l.mail(muster.Lead))
 			}
 			l.jobs.Stop()
@@ -72,7 +90,7 @@ func TestRepliesWithoutAnEndEndThePhase(t *testing.T) {
 		asked int
 		tells string
 	}{
-		llm.StopPaused:  {5, "on"},
+		llm.StopPaused:  {6, "on"}, // with the request for its answer
 		llm.StopMax:     {1 + maxCutReplies, "cut at its length limit again and again"},
 		llm.StopRefused: {2, "refused: on"},
 	} {
@@ -215,9 +233,7 @@ func TestBeforeStop(t *testing.T) {
 		{name: "mail came", counters: counters{stop: llm.StopEnd, words: "So."}, received: true, goOn: true},
 		{name: "it has a task", counters: counters{stop: llm.StopEnd, words: "So."}, task: 7, goOn: true,
 			reminder: "Task #7 is still yours"},
-		{name: "it was reminded of its task", counters: counters{stop: llm.StopEnd, words: "So.", reminded: 1}, task: 7, goOn: true,
-			reminder: "Task #7 is still yours"},
-		{name: "and once more", counters: counters{stop: llm.StopEnd, words: "So.", reminded: 2}, task: 7},
+		{name: "it was reminded of its task", counters: counters{stop: llm.StopEnd, words: "So.", reminded: 1}, task: 7},
 		{name: "it waits with its task", counters: counters{stop: llm.StopEnd, words: "So."}, task: 7, waits: true},
 		{name: "its model refused", counters: counters{stop: llm.StopRefused}, task: 7, goOn: true,
 			reminder: "You refused"},
@@ -309,6 +325,7 @@ func TestStandstillAsDefined(t *testing.T) {
 		for n := 0; ; n++ {
 			changed := n < 300 && rapid.IntRange(0, 40).Draw(t, "change") == 0
 			c.still.changed = changed
+			c.hasTask = true
 			c.round("read_file", fmt.Sprint(n), "some")
 			if still++; changed {
 				still = 0
@@ -352,7 +369,7 @@ func TestAStandstillEndsThePhase(t *testing.T) {
 			l.Fatalf("asked %d times", len(l.asked))
 		}
 		before := func(n int) string { return fmt.Sprint(l.asked[n].Messages) } // what she has read when n rounds are over
-		for n, text := range map[int]string{stillRemind: "had 10 rounds of tools without a change in files, board or mail. If",
+		for n, text := range map[int]string{stillRemind: "had 25 rounds of tools without a change in files, board or mail. If",
 			stillMore: "had 50 rounds of tools without a change in files, board or mail. You get as many once more"} {
 			if strings.Contains(before(n-1), text) || strings.Count(before(stillEnd-1), text) != 1 || !strings.Contains(before(n), text) {
 				l.Errorf("%q is not said after %d rounds, or not once", text, n)
@@ -368,7 +385,7 @@ func TestAStandstillEndsThePhase(t *testing.T) {
 				told++
 			}
 		}
-		if told != 3 || len(l.asked) != 3*stillEnd {
+		if told != 3 || len(l.asked) != 3*(stillEnd+1) {
 			l.Errorf("asked %d times; the lead is told %d times: %+v", len(l.asked), told, l.mail(muster.Lead))
 		}
 	})
@@ -420,7 +437,7 @@ func TestWhatEndsAStandstill(t *testing.T) {
 			l.unlimited()
 			turns := append(reads(stillRemind-1), c.act(l))
 			l.start(append(turns, says("Done."), says("Done."), says("Done."))...)
-			if reminded := strings.Contains(l.heard(), "10 rounds of tools"); reminded == c.ends {
+			if reminded := strings.Contains(l.heard(), "25 rounds of tools"); reminded == c.ends {
 				l.Errorf("%s: reminded: %v", name, reminded)
 			}
 		})
@@ -433,7 +450,7 @@ func TestAJobMayWriteLater(t *testing.T) {
 		l.unlimited()
 		turns := append([]turn{calls("bash", map[string]any{"command": "make", "background": true})}, reads(stillRemind-2)...)
 		l.start(append(turns, reading(func() { l.rows.files = "changed" }), says("Done."), says("Done."), says("Done."))...)
-		if strings.Contains(l.heard(), "10 rounds of tools") {
+		if strings.Contains(l.heard(), "25 rounds of tools") {
 			l.Errorf("she hears %s", l.heard())
 		}
 		l.jobs.Stop()
@@ -451,16 +468,16 @@ func TestLooksAtFilesAreRare(t *testing.T) {
 		changed, reads  int // the round in which files change, and how many rounds run no command
 		looks, reminded int
 	}{
-		"at once":                 {0, 0, 0, 12, 1},
+		"at once":                 {0, 0, 0, 27, 1},
 		"long":                    {time.Second, 0, 0, 2, 1},
 		"long, and files changed": {time.Second, 5, 0, 2, 0},
-		"no command runs":         {time.Second, 0, 12, 0, 1},
+		"no command runs":         {time.Second, 0, 27, 0, 1},
 	} {
 		live(t, "alice", func(l *life) {
 			l.rows.lookTakes = c.takes
 			l.unlimited()
 			var turns []turn
-			for n := 1; n <= 12-c.reads; n++ {
+			for n := 1; n <= 27-c.reads; n++ {
 				turns = append(turns, calls("bash", map[string]any{"command": fmt.Sprint("echo ", n)}, func() {
 					if n == c.changed {
 						l.rows.files = "changed"
@@ -470,7 +487,7 @@ func TestLooksAtFilesAreRare(t *testing.T) {
 			l.start(append(turns, append(reads(c.reads), says("Done."), says("Done."), says("Done."))...)...)
 			time.Sleep(10 * c.takes)
 			synctest.Wait()
-			if n := strings.Count(l.heard(), "10 rounds of tools"); l.rows.looks != c.looks || n != c.reminded {
+			if n := strings.Count(l.heard(), "25 rounds of tools"); l.rows.looks != c.looks || n != c.reminded {
 				l.Errorf("%s: %d looks, reminded %d times", name, l.rows.looks, n)
 			}
 		})
@@ -515,19 +532,36 @@ func TestJobsDoNotHideAStandstill(t *testing.T) {
 	})
 }
 
-// The lead's standstill is told to the user, and stops the run.
+// The lead's standstill is told to the user. With nothing open its answer is the result of the run; otherwise the run
+// stops. What it has read for the first time is progress.
 func TestAStandstillOfTheLead(t *testing.T) {
 	live(t, muster.Lead, func(l *life) {
 		l.config.Limits.Turns = 0
 		l.restart(muster.Lead)
-		l.start(reads(stillEnd + 1)...)
-		synctest.Wait()
-		var stop *TeamStop
-		if !l.hasEnded() || !errors.As(l.err, &stop) || !errors.Is(l.err, errStandstill) || len(l.asked) != stillEnd {
-			l.Errorf("asked %d times, it ended with %v", len(l.asked), l.err)
+		l.start(append(reads(stillEnd), says("It is sound."))...)
+		if !l.hasEnded() || l.err != nil || l.end != (End{Text: "It is sound."}) || len(l.asked) != stillEnd+1 {
+			l.Errorf("asked %d times, it ended with %+v, %v", len(l.asked), l.end, l.err)
 		}
 		if e := l.events(journal.RunNote); len(e) != 1 || !strings.Contains(e[0].Fields["text"].(string), "lead has had 30 rounds") {
 			l.Errorf("the user sees %+v", e)
+		}
+	})
+}
+
+// TestALongReviewIsProgress: a lead without a task reads more files than a standstill has rounds.
+func TestALongReviewIsProgress(t *testing.T) {
+	live(t, muster.Lead, func(l *life) {
+		l.config.Limits.Turns, l.run.Cap, l.rows.changed = 0, 0, false
+		l.restart(muster.Lead)
+		var turns []turn
+		for i := range 110 {
+			name := fmt.Sprintf("f%d.go", i)
+			l.must(os.WriteFile(filepath.Join(l.rows.dir, name), []byte(strings.Repeat(name+" is a file.\n", 40)), 0o600))
+			turns = append(turns, calls("read_file", map[string]any{"path": name}))
+		}
+		l.start(append(turns, says("All is well."))...)
+		if !l.hasEnded() || l.err != nil || l.end != (End{Text: "All is well."}) || strings.Contains(l.heard(), "rounds of tools") {
+			l.Errorf("asked %d times, it ended with %+v, %v: %s", len(l.asked), l.end, l.err, l.heard())
 		}
 	})
 }

@@ -46,8 +46,8 @@ func (m *Member) sendFinalMessage(ctx context.Context) error {
 	t, ok := m.claims.CurrentTask()
 	if ok && stop == llm.StopEnd && reminded == maxReminders && !m.waits() {
 		kind, about = muster.MailError, t.ID
-		said = fmt.Sprintf("%s has stopped with task #%d (%s) in hand, though it was reminded twice. Answer it "+
-			"with send_message, or have it give the task back with request_shutdown. It said: %s",
+		said = fmt.Sprintf("%s has ended its turn with task #%d (%s) in hand. Answer it with send_message, or have it "+
+			"give the task back with request_shutdown. It said: %s",
 			m.record.Name, t.ID, t.Subject, text.CutBytes(words, maxQuote))
 	}
 	if said == "" || stop == llm.StopTools {
@@ -64,8 +64,13 @@ func (m *Member) beginTask(ctx context.Context) (begun bool, err error) {
 	}
 	m.hookStops = 0
 	// After a crash before the text is in the transcript the member reads its task when it starts again.
-	if err = m.conversation.wake(ctx); err == nil {
+	err = m.conversation.wake(ctx)
+	switch {
+	case err != nil:
+	case m.start.Opened:
 		err = m.compaction.beginTask(ctx, text, key)
+	default:
+		err = m.begin(ctx, opens{task: text, key: key})
 	}
 	return true, err
 }

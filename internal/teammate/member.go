@@ -270,11 +270,24 @@ type caller struct {
 	*conversation // Inbox
 	*claims       // CurrentTask, Claim, Complete, Completed, Release
 	*plans        // Plan
-	*phase        // Idle
-	*lead         // Wait
-	*staff        // Spawn
+	*phase
+	*lead  // Wait
+	*staff // Spawn
 
 	decisions *requests.Requests
+}
+
+// Idle makes the member idle after this round of tools. With a task in hand it is refused once: a model may have
+// forgotten the task, or wait for an answer.
+func (c caller) Idle(string) error {
+	isFirst := false
+	c.held.change(func(h *claim) { isFirst, h.triedIdle = h.task.ID != 0 && !h.triedIdle, true })
+	if t, _ := c.CurrentTask(); isFirst {
+		return muster.Errorf(muster.Held, "Task #%d is still yours", t.ID).
+			WithHint("call complete_task or release_task, or end your turn to wait for an answer.")
+	}
+	c.end()
+	return nil
 }
 
 // Leave answers a shutdown request for a tool call. If granted, the member's life ends after the round of tools.

@@ -68,6 +68,7 @@ type claim struct {
 	warnedIgnored  bool // the owner was told that its lane has ignored files only
 	wrote          bool // a tool has written files in the lane
 	warnedLost     bool // the owner was told that what it wrote is gone
+	triedIdle      bool // the owner has called idle
 
 	files    string        // the fingerprint of the lane, when it was looked at last
 	lookedAt time.Time     // when that was

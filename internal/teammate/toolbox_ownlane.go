@@ -146,6 +146,9 @@ func (o *ownLane) leave(ctx context.Context) error {
 
 // tracked returns the files that git tracks and that are not as in the commit from which the lane was made.
 func (o *ownLane) tracked(ctx context.Context) ([]string, error) {
+	if changed, err := o.claims.worktrees.Changed(ctx, o.lane.Name); err != nil || !changed {
+		return nil, err
+	}
 	dir, err := o.claims.worktrees.Workdir(ctx, o.lane.Name)
 	if err != nil {
 		return nil, err

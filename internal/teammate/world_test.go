@@ -168,6 +168,10 @@ func newWorld(t *testing.T, name, other muster.Name) *life {
 		Model: func(func() (muster.TaskID, int), func(time.Time, error)) (llm.Model, error) { return l, nil }}
 	store := mem.New()
 	l.world, l.config.Services = l.on(store), l.on(store)
+	l.landings.land = func(id muster.TaskID, fence int) (landing.Verdict, error) {
+		done, err := l.world.Board.Complete(t.Context(), id, fence, board.Outcome{By: name, Landed: &muster.Landed{}})
+		return landing.Verdict{Task: done}, err
+	}
 	for _, name := range []muster.Name{name, other} {
 		m := muster.Member{Name: name, Role: "coder", Prompt: "Write <inbox> parsers."}
 		if name == muster.Lead {
@@ -378,12 +382,16 @@ func (l *life) start(turns ...turn) {
 	ctx, stop := context.WithCancelCause(l.Context())
 	l.stop = stop
 	l.Cleanup(func() { stop(nil) })
-	m, ended := l.Member, l.ended
+	m, ended, asked := l.Member, l.ended, len(l.asked)
 	go func() {
 		defer close(ended)
 		l.end, l.err = m.Live(ctx)
 	}()
 	synctest.Wait()
+	if !m.isLead() && len(l.asked) == asked {
+		time.Sleep(firstTaskGrace)
+		synctest.Wait()
+	}
 }
 
 func (l *life) hasEnded() bool {
@@ -399,7 +407,7 @@ func (l *life) hasEnded() bool {
 // Reply is the model's: the next turn that the test has written, then closing words.
 func (l *life) Reply(_ context.Context, r llm.Request, _ func(llm.Delta)) (llm.Reply, error) {
 	l.asked = append(l.asked, r)
-	next := says("Nothing more.")
+	next := says("Nothing more?")
 	if len(l.turns) > 0 {
 		next, l.turns = l.turns[0], l.turns[1:]
 	}
@@ -538,6 +546,11 @@ func (l *fakeLanes) Bind(ctx context.Context, name muster.Name, task muster.Task
 		l.rows[name] = lane
 	}
 	return err
+}
+
+func (l *fakeLanes) Remove(_ context.Context, name muster.Name, _ bool) error {
+	delete(l.rows, name)
+	return l.fail["remove"]
 }
 
 func (l *fakeLanes) Get(_ context.Context, name muster.Name) (muster.Lane, error) {

@@ -81,8 +81,7 @@ func (k toolset) idle() llm.Tool {
 	}
 	return textTool("idle",
 		func(ctx context.Context, in in) (string, error) {
-			k.caller.Idle(in.Reason)
-			return "Going idle.", nil
+			return answer(k.caller.Idle(in.Reason), "Going idle.")
 		}, tool.Polls())
 }
 

@@ -47,8 +47,8 @@ type Caller interface {
 	Release(ctx context.Context, id muster.TaskID, reason string) error
 	// Plan asks for approval of a plan, and returns when it is approved or rejected.
 	Plan(ctx context.Context, plan string) (llm.Result, error)
-	// Idle makes the member idle after this round of tools.
-	Idle(reason string)
+	// Idle makes the member idle after this round of tools. The error says why not.
+	Idle(reason string) error
 	// Wait returns when something needs the lead. With landings each landing does.
 	Wait(ctx context.Context, landings bool) (llm.Result, error)
 	// Spawn records a new teammate, which a supervisor starts. m has its name, role, prompt, model and RequirePlan.

@@ -26,7 +26,7 @@ type refusing struct{}
 func (refusing) Me() muster.Member                                    { return muster.Member{Name: muster.Lead} }
 func (refusing) CurrentTask() (muster.Task, bool)                     { return muster.Task{}, false }
 func (refusing) Claim(context.Context, muster.TaskID) (string, error) { return "", errRefused }
-func (refusing) Idle(string)                                          {}
+func (refusing) Idle(string) error                                    { return errRefused }
 func (refusing) Inbox(context.Context) (string, error)                { return "", errRefused }
 func (refusing) Asked(muster.Name, string)                            {}
 func (refusing) Plan(context.Context, string) (llm.Result, error)     { return llm.Result{}, errRefused }
