@@ -210,7 +210,7 @@ func (r *Runner) inCheckout(
 	}
 	// The log is closed on every way out, and what matters of it is a part of the result.
 	res.Log = log.file.Name()
-	if res.Failed, res.Output = log.digest(); res.Green {
+	if res.Failed, res.Output = log.digest(spec.Dir); res.Green {
 		res.Failed = ""
 	} else {
 		res.FailedTests, res.NamesKnown, res.Stopped = log.names()

@@ -171,23 +171,43 @@ func (l *checkLog) close() error {
 }
 
 // digest returns what a reader needs of the output: the first failure in a line, "" where none was found, and the
-// failures with the last lines. It is called once, when all was printed.
-func (l *checkLog) digest() (failed, text string) {
+// failures with the last lines, without what stands there again. Files of the checkout in dir are named as in the
+// repository: the checkout is gone when this is read. It is called once, when all was printed.
+func (l *checkLog) digest(dir string) (failed, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.printed > maxSearched {
 		_, _ = l.finder.Write(append([]byte("\n"), l.tail...)) // it never fails
 	}
+	inRepository := strings.NewReplacer(dir+string(filepath.Separator), "", dir, ".").Replace
 	found := l.finder.Failures()
 	if len(found) == 0 {
-		return "", "Its last lines:\n" + l.lines(maxTail)
+		return "", "Its last lines:\n" + inRepository(l.lines(maxTail))
 	}
 	failed = found[0].Title()
 	if more := len(found) - 1; more > 0 {
 		failed += fmt.Sprintf(", and %d more", more)
 	}
-	return failed, fmt.Sprintf("What failed, as its output tells it:\n%sIts last lines:\n%s",
-		failures.Lines(found, maxFailures), l.lines(shortTail))
+	told := failures.Lines(found, maxFailures)
+	text = fmt.Sprintf("What failed, as its output tells it:\n%sIts last lines:\n%s", told,
+		withoutTold(l.lines(shortTail), told))
+	return inRepository(failed), inRepository(text)
+}
+
+// withoutTold returns the lines that do not stand in told, and have anything but marks below a line.
+func withoutTold(lines, told string) string {
+	isTold := map[string]bool{}
+	for line := range strings.Lines(told) {
+		isTold[strings.TrimSpace(line)] = true
+	}
+	var left []string
+	for line := range strings.Lines(lines) {
+		bare := strings.TrimSpace(line)
+		if bare == "" || !isTold[bare] && strings.Trim(bare, "^~ ") != "" {
+			left = append(left, line)
+		}
+	}
+	return strings.Join(left, "")
 }
 
 // search lets a function find failures elsewhere than in the output, before digest is called.

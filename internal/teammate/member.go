@@ -140,6 +140,7 @@ func assemble(c Config) (*Member, error) {
 	about := &surroundings{home: c.Home, scratch: scratchPath, isLead: name == muster.Lead, run: c.Run,
 		lander: c.Lander, gitState: c.GitState, commandLimits: c.CommandLimits, permissions: c.Permissions.Line(),
 		skills: c.Skills, roles: c.Roles, memory: c.Memory, secrets: c.Secrets, tasks: claims, diary: diary}
+	onePath := &onePath{home: c.Home, isConfined: c.CommandLimits != ""}
 	lastDir := func(ctx context.Context) (string, error) { return claims.lastDir(ctx, scratchPath) }
 	newWorkdir := func() *workdir {
 		return &workdir{claims: claims, noImages: c.NoImages,
@@ -148,7 +149,7 @@ func assemble(c Config) (*Member, error) {
 	toolbox := &toolbox{record: c.Record, team: c.Team, role: role, roles: c.Roles, secrets: c.Secrets, models: models,
 		subagentTurns: c.SubagentTurns, files: files, todo: todo, skills: c.Skills, extra: c.Extra,
 		serverTools: c.ServerTools, memory: &memories{claims, c.Memory, c.Store.Log(), c.Secrets},
-		wraps:      &wrappers{c.Secrets, permits, userHooks, files, scratch, claims, claims.own, todo},
+		wraps:      &wrappers{c.Secrets, permits, userHooks, files, scratch, claims, claims.own, onePath, todo},
 		nested:     &nestedInstructions{dir: lastDir, secrets: c.Secrets},
 		newWorkdir: newWorkdir, claims: claims, alone: single, facts: about.texts,
 		records: teamtools.Services{Board: c.Board, Post: c.Post, Roster: c.Roster, Requests: c.Requests,

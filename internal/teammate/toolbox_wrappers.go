@@ -30,6 +30,7 @@ type wrappers struct {
 	scratch *scratchView
 	claims  *claims
 	own     *ownLane
+	onePath *onePath
 	todo    *agent.Todo
 }
 
@@ -52,6 +53,7 @@ func (w *wrappers) around(list []llm.Tool, nested *nestedInstructions, dir *work
 			})
 		}
 		t = tool.Wrap(t, w.hooks.around(t, dir, subagent))
+		t = tool.Wrap(t, w.onePath.around(t, dir))
 		t = tool.Limit(t, tool.MaxOutput, func(_ context.Context, c llm.Call, whole string) (string, error) {
 			return w.files.keep(fmt.Sprintf("%s-%.150s.txt", c.Name, url.QueryEscape(c.ID)), whole)
 		})

@@ -33,6 +33,7 @@ const (
 // globInput is the input of glob.
 type globInput struct {
 	Pattern string `json:"pattern" jsonschema:"such as *.go or src/**/*_test.go"`
+	Path    string `json:"path,omitempty" jsonschema:"directory"`
 	Sort    string `json:"sort,omitempty" jsonschema:"age: last changed first"`
 }
 
@@ -54,6 +55,12 @@ func (t toolset) glob(ctx context.Context, in globInput) (llm.Result, error) {
 	if strings.HasSuffix(pattern, "/") {
 		pattern += "**"
 	}
+	if in.Path != "" && !path.IsAbs(pattern) {
+		if !strings.Contains(pattern, "/") {
+			pattern = "**/" + pattern
+		}
+		pattern = escapeGlob(filepath.ToSlash(in.Path)) + "/" + pattern
+	}
 	dir, rest := ".", "**/"+pattern
 	if strings.Contains(pattern, "/") {
 		dir, rest = doublestar.SplitPattern(pattern)
@@ -64,6 +71,12 @@ func (t toolset) glob(ctx context.Context, in globInput) (llm.Result, error) {
 	}
 	defer at.root.Close()
 	return t.listMatches(ctx, at, rest, in)
+}
+
+// escapeGlob returns a pattern that matches one path.
+func escapeGlob(path string) string {
+	quote := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "{", `\{`)
+	return strings.TrimSuffix(quote.Replace(path), "/")
 }
 
 // listMatches lists the files below at that match pattern, which is the rest of the pattern of the call.

@@ -111,6 +111,25 @@ func PatchPaths(patch string) (paths []string) {
 	return paths
 }
 
+// MapPatchPaths returns a patch with each of its absolute paths as f returns it.
+func MapPatchPaths(patch string, f func(path string) string) string {
+	lines := strings.Split(patch, "\n")
+	for i, line := range lines {
+		isHead := strings.HasPrefix(line, "***") || strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "+++ ")
+		if at := strings.Index(line, "/"); isHead && at > 0 && line[at-1] == ' ' {
+			path, rest, _ := strings.Cut(line[at:], "\t")
+			bare := strings.TrimRight(path, " *\r")
+			if to := f(bare); to != bare {
+				lines[i] = line[:at] + to + path[len(bare):]
+				if rest != "" {
+					lines[i] += "\t" + rest
+				}
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 // cutMarker returns the keyword of a line such as "*** Add File: name" and what follows it, or "". Its case, the colon,
 // and blanks or stars around it may differ.
 func cutMarker(line string) (keyword, rest string) {

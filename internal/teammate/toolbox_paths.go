@@ -1,0 +1,184 @@
+package teammate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"muster/internal/paths"
+	"muster/internal/tool/code"
+	"muster/llm"
+	"muster/tool"
+)
+
+// onePath makes a path below the repository mean the same file where the member's tools run: in its lane, or in its
+// view of what has landed. Models name files by the path that the first message says. The team's own directories keep
+// their paths.
+type onePath struct {
+	home       paths.Dir
+	isConfined bool // the checkout is protected from commands
+	refused    guarded[bool]
+}
+
+// around maps the paths of a call. It is outside of the rules of permissions and of hooks, which see the file that is
+// meant.
+func (o *onePath) around(t llm.Tool, dir code.Place) func(context.Context, llm.Call, tool.Next) (llm.Result, error) {
+	return func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
+		home, _ := json.Marshal(string(o.home))
+		if !bytes.Contains(c.Input, bytes.Trim(home, `"`)) { // most calls name no such path
+			return next(ctx, c)
+		}
+		at, err := dir.Workdir(ctx)
+		if err != nil { // the tool says what is wrong
+			return next(ctx, c)
+		}
+		c.Input = tool.Fit(t, c.Input)
+		if slices.Contains([]string{"bash", "worktree_run"}, c.Name) {
+			return o.command(ctx, c, at.Dir, next)
+		}
+		if o.isFileTool(c.Name) {
+			c.Input = o.mapped(c.Name, c.Input, at.Dir)
+		}
+		return next(ctx, c)
+	}
+}
+
+// isFileTool reports whether a tool of muster's takes paths, or a tool of a server may.
+func (o *onePath) isFileTool(name string) bool {
+	return strings.HasPrefix(name, "mcp__") || slices.Contains([]string{"read_file", "write_file", "edit_file",
+		"apply_patch", "glob", "grep", "call_tool"}, name)
+}
+
+// mapped returns the input of a call with its paths mapped: those in the fields that name files, in a patch, and of a
+// server's tool each text that is a path as a whole.
+func (o *onePath) mapped(name string, input json.RawMessage, dir string) json.RawMessage {
+	var in map[string]any
+	d := json.NewDecoder(bytes.NewReader(input))
+	d.UseNumber()
+	if d.Decode(&in) != nil {
+		return input
+	}
+	isServers := name == "call_tool" || strings.HasPrefix(name, "mcp__")
+	changed := false
+	var walk func(field string, v any) any
+	walk = func(field string, v any) any {
+		switch v := v.(type) {
+		case string:
+			text := v
+			switch {
+			case name == "apply_patch" && field == "input":
+				text = code.MapPatchPaths(v, func(path string) string { return o.relative(path, dir) })
+			case name == "glob" || name == "grep" && field == "path":
+				text = o.relative(v, dir) // what is found is named as the model names it
+			case isServers || field == "path":
+				text = o.path(v, dir)
+			}
+			changed = changed || text != v
+			return text
+		case []any:
+			for i := range v {
+				v[i] = walk(field, v[i])
+			}
+		case map[string]any:
+			for field := range v {
+				v[field] = walk(field, v[field])
+			}
+		}
+		return v
+	}
+	for field := range in {
+		in[field] = walk(field, in[field])
+	}
+	if !changed {
+		return input
+	}
+	data, err := json.Marshal(in)
+	if err != nil {
+		return input
+	}
+	return data
+}
+
+// path returns the path in dir that a path below the repository means, and any other text as it is.
+func (o *onePath) path(path, dir string) string {
+	if rel, ok := o.below(path, dir); ok {
+		return filepath.Join(dir, rel)
+	}
+	return path
+}
+
+// relative is path with a result relative to dir.
+func (o *onePath) relative(path, dir string) string {
+	if rel, ok := o.below(path, dir); ok {
+		return filepath.ToSlash(rel)
+	}
+	return path
+}
+
+// below returns the path relative to the repository of one that is below it, but neither below dir nor below a
+// directory of the team.
+func (o *onePath) below(path, dir string) (rel string, ok bool) {
+	if !filepath.IsAbs(path) || strings.ContainsAny(path, "\n\x00") {
+		return "", false
+	}
+	path = filepath.Clean(path)
+	if in, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(in) {
+		return "", false
+	}
+	rel, err := filepath.Rel(string(o.home), path)
+	others := append(slices.Clip(paths.Excluded), "/.git/")
+	// The user may have lanes made elsewhere in the repository.
+	lanes, laneErr := filepath.Rel(string(o.home), filepath.Dir(dir))
+	if laneErr == nil && filepath.IsLocal(lanes) && lanes != "." {
+		others = append(others, "/"+filepath.ToSlash(lanes)+"/")
+	}
+	if err != nil || !filepath.IsLocal(rel) || paths.IsBelow(filepath.ToSlash(rel), others) {
+		return "", false
+	}
+	return rel, true
+}
+
+// command runs a command that may name the repository. What it reads there is what the user has, without the changes
+// of the lane. The model is told; where nothing protects the user's files, the command is not run the first time.
+func (o *onePath) command(ctx context.Context, c llm.Call, dir string, next tool.Next) (llm.Result, error) {
+	var in struct{ Command string }
+	if json.Unmarshal(c.Input, &in) != nil || !o.names(in.Command, dir) {
+		return next(ctx, c)
+	}
+	hint := fmt.Sprintf("%s is the user's checkout, without your changes. Your files are in %s, where each command "+
+		"starts.", o.home, dir)
+	isFirst := false
+	o.refused.change(func(refused *bool) { isFirst, *refused = !o.isConfined && !*refused, true })
+	if isFirst {
+		return llm.ErrorResult("The command was not run: %s Use relative paths. If you mean the user's checkout, run "+
+			"it again.", hint), nil
+	}
+	r, err := next(ctx, c)
+	if err == nil {
+		r.Parts = append(r.Parts, llm.Text{Text: "\n[" + hint + "]"})
+	}
+	return r, err
+}
+
+// names reports whether a command names a path of the user's checkout.
+func (o *onePath) names(command, dir string) bool {
+	for rest := command; ; {
+		i := strings.Index(rest, string(o.home))
+		if i < 0 {
+			return false
+		}
+		rest = rest[i:]
+		end := strings.IndexAny(rest, " \t\r\n;|&<>()`$\"'=,:")
+		if end < 0 {
+			end = len(rest)
+		}
+		if _, ok := o.below(rest[:end], dir); ok {
+			return true
+		}
+		rest = rest[len(o.home):]
+	}
+}
