@@ -110,7 +110,6 @@ func caseSetting(common string) Setting {
 	return Setting{"core.ignoreCase", strconv.FormatBool(err == nil)}
 }
 
-// person is whom git commits as.
 type person struct{ name, email string }
 
 // ownIdentity is whom the runtime commits as when the user has not told git who they are.

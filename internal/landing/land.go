@@ -46,7 +46,9 @@ type landing struct {
 	text     string   // of a returned task, for its owner's model
 	scanned  string   // the head in which no secret was found
 	reviewed approval // what an approval of the work would be of, where it needs one
-	leftOut  []string // what builds have left in the lane, which does not land
+	// leftOut returns what builds have left in the lane, which does not land. It waits until that is found; nil: not
+	// looked for.
+	leftOut func() []string
 }
 
 // Land does all that complete_task asks for. It commits the lane, merges it with the target's tip, runs the check on
@@ -122,6 +124,9 @@ func (l *Lander) land(ctx context.Context, id muster.TaskID, x landing) (Verdict
 	}
 	x.log.InfoContext(ctx, "landing begins", "by", x.by, "status", t.Status)
 	err = x.run(ctx)
+	if x.leftOut != nil {
+		x.leftOut() // nothing of a landing outlives it
+	}
 	return x.verdict(ctx), err
 }
 
@@ -155,7 +160,7 @@ func (l *landing) run(ctx context.Context) error {
 		return err
 	}
 	failpoint.Hit("landing.committed")
-	l.leftOut, _ = l.lanes.LeftOut(ctx, t.Worktree) // only words for the owner
+	l.leftOut = l.lookForLeftovers(ctx)
 	l.log.InfoContext(ctx, "landing committed", "head", l.head, "changed", changed)
 	// A task that is landing already may be on the target, so it goes through a try, which finds out.
 	if !changed && t.Status == muster.InProgress && d == nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"muster"
 	"muster/internal/git"
@@ -39,10 +40,28 @@ func (l *landing) describe(ctx context.Context) (changes, note string) {
 
 // leftOutText names what was left out, "" where that is nothing.
 func (l *landing) leftOutText() string {
-	if len(l.leftOut) == 0 {
+	if l.leftOut == nil {
 		return ""
 	}
-	return "left out: " + listed(l.leftOut)
+	left := l.leftOut()
+	if len(left) == 0 {
+		return ""
+	}
+	return "left out: " + listed(left)
+}
+
+// lookForLeftovers looks while the landing goes on: it is only for the words to the owner.
+func (l *landing) lookForLeftovers(ctx context.Context) (wait func() []string) {
+	left := make(chan []string, 1)
+	lane := l.task.Worktree
+	go func() {
+		names, err := l.lanes.LeftOut(ctx, lane)
+		if err != nil {
+			l.log.DebugContext(ctx, "looking for what is left out", "err", err)
+		}
+		left <- names
+	}()
+	return sync.OnceValue(func() []string { return <-left })
 }
 
 type lineCount struct{ added, deleted int }

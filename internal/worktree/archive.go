@@ -44,10 +44,8 @@ func ArchiveRef(ctx context.Context, repo *git.Repo, name, commit string) (strin
 	}
 }
 
-// archivedSuffix ends the subject of each commit that snapshot makes.
 const archivedSuffix = " as it was when it was archived"
 
-// archiveSubject is the message of a commit that snapshot makes.
 func archiveSubject(lane muster.Name) string { return "lane " + string(lane) + archivedSuffix }
 
 // contentOf returns a commit's tree and parents, and its subject. Both are "" when git cannot tell.
@@ -58,7 +56,6 @@ func contentOf(ctx context.Context, repo *git.Repo, commit string) (content, sub
 	return content, subject
 }
 
-// isSnapshot reports whether a commit is one that snapshot has made, by its subject.
 func isSnapshot(subject string) bool { return strings.HasSuffix(subject, archivedSuffix) }
 
 // snapshot returns a commit of all that the lane holds: the tip of its branch when nothing is uncommitted, else a new
@@ -147,8 +144,8 @@ func (c checkout) writeTree(ctx context.Context) (string, error) {
 		return "", muster.Errorf(muster.Unavailable, "the lane's index cannot be read: %w", err)
 	}
 	found, err := c.look(ctx)
-	if err != nil {
-		return "", err
+	if err != nil || found.tree != "" {
+		return found.tree, err
 	}
 	return c.stage(ctx, found)
 }

@@ -59,7 +59,6 @@ func (c checkout) do(ctx context.Context, call git.Call) (string, error) {
 	return p.Do(ctx, call)
 }
 
-// run is do with nothing but arguments.
 func (c checkout) run(ctx context.Context, args ...string) (string, error) {
 	return c.do(ctx, git.Call{Args: args})
 }

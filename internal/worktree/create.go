@@ -18,7 +18,6 @@ import (
 	"muster/journal"
 )
 
-// makerLease is the kind of lease that the makers of lanes hold.
 const makerLease = "lane-maker"
 
 // Create makes a lane from the commit that base names ("" is the default base): a branch wt/NAME and its worktree.
@@ -80,7 +79,6 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	return lane, l.events.record(ctx, lane, event{kind: journal.LaneCreated, name: "worktree.create.after"})
 }
 
-// errHasLane is the error for a name that a lane has already.
 func errHasLane(name muster.Name) error {
 	return muster.Errorf(muster.Held, "there is a lane %q already", string(name))
 }

@@ -78,7 +78,6 @@ func PlaceAt(ctx context.Context, l *Lanes, dir string) (p *git.Place, isLane bo
 // Home returns the directory that has the lanes.
 func Home(l *Lanes) string { return l.options.Dir }
 
-// assignPorts returns the ports of a lane; nil where there can be none.
 func (l *Lanes) assignPorts(ctx context.Context, lane muster.Lane) []int {
 	if l.options.Ports == nil {
 		return nil

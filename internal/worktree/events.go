@@ -19,7 +19,6 @@ type recorder struct {
 	task    func(context.Context, muster.TaskID) (muster.Task, error) // nil: nobody knows the tasks
 }
 
-// event is what happened to a lane.
 type event struct {
 	kind  string      // the journal's word for it; "": the journal does not have it
 	name  string      // the word of the lanes' own log; "": that log does not have it
@@ -38,14 +37,12 @@ type entry struct {
 	Error    string     `json:"error,omitempty"`
 }
 
-// entryTask is the task that the lane belongs to.
 type entryTask struct {
 	ID      muster.TaskID     `json:"id"`
 	Subject string            `json:"subject,omitempty"`
 	Status  muster.TaskStatus `json:"status,omitempty"`
 }
 
-// entryLane is the lane as it was when the line was written.
 type entryLane struct {
 	Name   muster.Name       `json:"name"`
 	Path   string            `json:"path,omitempty"`

@@ -57,6 +57,7 @@ func (l *Lanes) BeginCommand(ctx context.Context, tree, what string) (end func()
 		h.wait(ctx)
 	}
 	h.commands[tree] = append(h.commands[tree], what)
+	l.nothingLeft.Delete(tree)
 	return h.release(func() {
 		i := slices.Index(h.commands[tree], what)
 		h.commands[tree] = slices.Delete(h.commands[tree], i, i+1)

@@ -102,6 +102,8 @@ type Lanes struct {
 	events  recorder
 	holds   *holds
 	scratch string // the directory of the scratch checkouts
+
+	nothingLeft sync.Map // the paths of lanes where builds have left nothing, and no command has begun since
 }
 
 // Open returns the lanes of repo, whose state lies in dir. It writes nothing.
@@ -230,12 +232,10 @@ func keep(ctx context.Context, l *Lanes, name muster.Name, isAsked bool) error {
 	return l.events.record(ctx, lane, event{kind: journal.LaneKept, name: "worktree.keep"})
 }
 
-// checkout is the working tree of a lane.
 func (l *Lanes) checkout(lane muster.Lane) checkout {
 	return checkout{repo: l.repo, lane: lane, temp: l.CheckDirs}
 }
 
-// errNoLane is the error of a lane that has no row.
 func errNoLane(name muster.Name) error {
 	return muster.Errorf(muster.NotFound, "there is no lane %q", string(name)).
 		WithHint("see all:  muster worktree list")

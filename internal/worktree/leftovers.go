@@ -45,7 +45,11 @@ func (l *Lanes) LeftOut(ctx context.Context, name muster.Name) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	return l.checkout(lane).leftOut(ctx)
+	names, err := l.checkout(lane).leftOut(ctx)
+	if err == nil && len(names) == 0 {
+		l.nothingLeft.Store(lane.Path, true)
+	}
+	return names, err
 }
 
 // leftOutScript prints what is ignored, and by which lines.
@@ -71,10 +75,9 @@ const addLeftovers = `git read-tree "$commit" && { git "$@" || :; } && exec git 
 
 // withLeftovers returns a commit on top of another one that has what is left out of landings too: a name can be wrong
 // about what it is. What is too much or cannot be read is not there. Where there is none the commit is the same.
-func (c checkout) withLeftovers(ctx context.Context, commit string) (string, error) {
-	names, err := c.leftOut(ctx)
-	if err != nil || len(names) == 0 {
-		return commit, err
+func (c checkout) withLeftovers(ctx context.Context, commit string, names []string) (string, error) {
+	if len(names) == 0 {
+		return commit, nil
 	}
 	out, err := c.do(ctx, git.Call{Env: []string{"GIT_LITERAL_PATHSPECS=1"},
 		Args: append([]string{"ls-files", "-z", "--others", "--"}, names[:min(len(names), maxContentFiles)]...)})

@@ -156,7 +156,6 @@ func (c checkout) openOf(ctx context.Context, unmerged []string) (open []Conflic
 	return open, nil
 }
 
-// maxConflicts is how many files of a merge are looked at.
 const maxConflicts = 2000
 
 // stateScript prints a line for each file that it is named: the number of the first line that is a conflict marker with

@@ -8,7 +8,6 @@ import (
 	"syscall"
 )
 
-// isOwn reports whether a file is this user's.
 func isOwn(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(st.Uid) == os.Geteuid()

@@ -278,8 +278,18 @@ func (l *Lanes) removeBranch(ctx context.Context, lane muster.Lane, ref string) 
 // preserve archives what the lane holds. When another process is removing the lane by now, the archive is that
 // process's: files that vanish during the snapshot make it fail or are missing in it.
 func (l *Lanes) preserve(ctx context.Context, lane muster.Lane) (ref string, err error) {
+	left := make(chan []string, 1)
+	if _, ok := l.nothingLeft.LoadAndDelete(lane.Path); ok {
+		left <- nil
+	} else {
+		go func() {
+			names, _ := l.checkout(lane).leftOut(ctx) // at worst the archive lacks what can be made again
+			left <- names
+		}()
+	}
 	// The row is read after the snapshot: a removal that began before the snapshot ended is seen.
 	commit, err := l.checkout(lane).snapshot(ctx)
+	names := <-left
 	if ctx.Err() != nil {
 		return "", cmp.Or(err, context.Cause(ctx))
 	}
@@ -305,7 +315,7 @@ func (l *Lanes) preserve(ctx context.Context, lane muster.Lane) (ref string, err
 			return "", err
 		}
 	}
-	if with, err := l.checkout(lane).withLeftovers(ctx, commit); err == nil {
+	if with, err := l.checkout(lane).withLeftovers(ctx, commit, names); err == nil {
 		commit = with
 	}
 	return l.archive(ctx, lane, commit)

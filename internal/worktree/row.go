@@ -22,7 +22,6 @@ const (
 	fieldLocal     = "local"     // the files of the user's that were copied into the lane
 )
 
-// removal is the value of fieldRemoving.
 type removal struct {
 	Ref string `json:"ref"` // where the lane is archived; "" when it held nothing
 }

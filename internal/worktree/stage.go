@@ -86,7 +86,6 @@ func addNamed(files []string) git.Call {
 		Env:  []string{"GIT_LITERAL_PATHSPECS=1"}}
 }
 
-// maxNamed is how many files git is named to stage: with very many it compares too many names.
 const maxNamed = 100
 
 // git is do with the error of a git that would not stage.
@@ -98,7 +97,6 @@ func (c checkout) git(ctx context.Context, call git.Call) (string, error) {
 	return out, nil
 }
 
-// indexEntry is an entry of a git index.
 type indexEntry struct {
 	tag  string // of git ls-files -v: in lower case when the file is assumed to be unchanged, S when it is skipped
 	mode string
@@ -113,13 +111,15 @@ type contents struct {
 	unstaged []string     // the files that differ from the index, the deleted and the new ones included, sorted
 	inner    []string     // the git repositories inside the checkout that are no submodules
 	warned   bool         // git could not read everything
+	tree     string       // of the index, where it is a copy and nothing else is there
 }
 
 // lookScript lists what is in an index and beside it, without the usual entries: files that are not changed, in which
 // git does not overlook a change, and whose names have no dots that could lead out of the lane. An index may have
-// millions of these. The last entry is "whole" where git has succeeded.
+// millions of these. The last entry is "whole" where git has succeeded; behind it is the tree of a copy of an index.
 const lookScript = `{ git "$@" && printf 'whole\0'; } | tr '\000\n' '\n\000' |
-	grep -a -v -E '^H 1[02]0[0-7]{3} [0-9a-f]+ 0	[^/.]([^.]|[.][^.])*$' | tr '\n\000' '\000\n'`
+	grep -a -v -E '^H 1[02]0[0-7]{3} [0-9a-f]+ 0	[^/.]([^.]|[.][^.])*$' | tr '\n\000' '\000\n'
+[ -z "$GIT_INDEX_FILE" ] || git write-tree || :`
 
 // look asks git once for all that there is, because each git reads the whole index. What the index tells git to look
 // past is not among unstaged.
@@ -128,7 +128,9 @@ func (c checkout) look(ctx context.Context) (found contents, err error) {
 	call := git.Call{Script: lookScript, Warned: &found.warned,
 		Args: []string{"ls-files", "-z", "-v", "--stage", "--others", "--modified", "--exclude-standard"}}
 	out, err := c.do(ctx, call)
-	out, isWhole := strings.CutSuffix(out, "whole\x00")
+	end := strings.LastIndex(out, "\x00") + 1
+	tree := strings.TrimSpace(out[end:])
+	out, isWhole := strings.CutSuffix(out[:end], "whole\x00")
 	if !isWhole && err == nil { // git alone says why
 		call.Script, call.Out, call.MaxOut = "", io.Discard, math.MaxInt64
 		if _, err = c.do(ctx, call); err == nil {
@@ -174,10 +176,12 @@ func (c checkout) look(ctx context.Context) (found contents, err error) {
 		return c.look(ctx)
 	}
 	found.unmerged, found.unstaged = sortedOnce(found.unmerged), sortedOnce(append(found.unstaged, fresh...))
+	if !found.warned && len(found.entries)+len(found.unstaged)+len(found.inner) == 0 {
+		found.tree = tree
+	}
 	return found, nil
 }
 
-// sortedOnce sorts files, and leaves each in once.
 func sortedOnce(files []string) []string {
 	slices.Sort(files)
 	return slices.Compact(files)
@@ -281,7 +285,6 @@ func (c checkout) refuseUnreadable(ctx context.Context) error {
 		WithHint("chmod -R u+rwX %s; what should not land belongs into .gitignore", text.ShellQuote(dirs[0]))
 }
 
-// maxRefused is how many files a refusal names.
 const maxRefused = 5
 
 // filterScript prints the filters of the files that it reads, and of those that the index has otherwise than the commit

@@ -104,7 +104,6 @@ func (l *Lanes) Status(ctx context.Context, name muster.Name) (string, error) {
 	return b.String(), nil
 }
 
-// writeList writes a title and the lines below it, of which at most maxListed.
 func writeList(b *strings.Builder, title, text string) {
 	if text == "" {
 		fmt.Fprintf(b, "%s: none\n", title)

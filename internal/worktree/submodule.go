@@ -16,13 +16,11 @@ import (
 	"muster/internal/text"
 )
 
-// gitlink is the mode of a tree entry that names a commit of another repository.
 const gitlink = "160000"
 
 // submoduleRefs is where commits of submodules are kept that no upstream may have: refs/muster/submodules/ID.
 const submoduleRefs = "refs/muster/submodules/"
 
-// errUnclear is the reason why a submodule is left alone.
 var errUnclear = errors.New("it is not a repository of this lane")
 
 // submodules commits what is changed in the submodules that are checked out in the lane, or, when a copy of the index

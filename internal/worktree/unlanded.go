@@ -33,7 +33,6 @@ type Archived struct {
 	HasLanded bool
 }
 
-// scratchName begins the names under which scratch checkouts are archived.
 const scratchName = "scratch-"
 
 // IsScratch reports whether an archive of that name is of a scratch checkout.
@@ -58,7 +57,6 @@ const maxScratchBytes = 256 << 20
 var errScratchTooLarge = muster.Errorf(muster.Invalid,
 	"the files have more than %d MB, and stay in the scratch checkout", maxScratchBytes>>20)
 
-// scratchOf returns the scratch checkout of a member.
 func (l *Lanes) scratchOf(member muster.Name) checkout {
 	return checkout{repo: l.repo, temp: l.CheckDirs,
 		lane: muster.Lane{Name: scratchName + member, Path: filepath.Join(l.scratch, string(member))}}
