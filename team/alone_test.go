@@ -54,6 +54,9 @@ speakers:
 			}
 		}
 		heard := sayings(all[len(all)-1])
+		if strings.Contains(heard, "task_landed") {
+			t.Errorf("the lead gets mail about what the result of its call has told: %s", heard)
+		}
 		for _, want := range []string{"helo\n", "[Task #1 (the goal) was made for your changes and is yours.", "hello\nREADME\nbuilt.o\ngreet.sh",
 			"Task #1 landed as "} {
 			if !strings.Contains(heard, want) {

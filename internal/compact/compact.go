@@ -32,7 +32,8 @@ type Budget struct {
 	Summary   int // of the summary
 }
 
-// The largest parts of a budget. In a large window, more would cost more than it helps.
+// The largest parts of a budget. In a large window, more would cost more than it helps. With maxResults, 96% of the
+// edits in public sessions still have the last read of their file (bench/habits).
 const (
 	maxClearFrom = 100_000
 	maxResults   = 40_000

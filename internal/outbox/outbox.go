@@ -37,8 +37,11 @@ func Register(b *board.Board, send Send, finish Finish) {
 	})
 }
 
-// mailEnd mails the lead that a task has landed, and lead and user that one needs attention.
+// mailEnd mails the lead that a task of another has landed, and lead and user that one needs attention.
 func mailEnd(ctx context.Context, send Send, t muster.Task) error {
+	if t.Status == muster.Completed && t.CompletedBy == muster.Lead {
+		return nil // the result of its own call has told it
+	}
 	m := muster.Message{ID: muster.MessageID(fmt.Sprintf("task-%d-%d-%s", t.ID, t.Fence, t.Status)),
 		Type: muster.MailLanded, From: muster.System, To: muster.Lead, TaskID: t.ID}
 	switch {

@@ -41,7 +41,7 @@ func (o *onePath) around(t llm.Tool, dir code.Place) func(context.Context, llm.C
 			return o.command(ctx, c, at.Dir, next)
 		}
 		if o.isFileTool(c.Name) {
-			c.Input = o.mapped(c.Name, c.Input, at.Dir)
+			c.Input = o.mapped(c.Name, c.Input, at)
 		}
 		return next(ctx, c)
 	}
@@ -54,8 +54,15 @@ func (o *onePath) isFileTool(name string) bool {
 }
 
 // mapped returns the input of a call with its paths mapped: those in the fields that name files, in a patch, and of a
-// server's tool each text that is a path as a whole.
-func (o *onePath) mapped(name string, input json.RawMessage, dir string) json.RawMessage {
+// server's tool each text that is a path as a whole. What can be read by its path, such as a skill, is read there.
+func (o *onePath) mapped(name string, input json.RawMessage, at code.Workdir) json.RawMessage {
+	dir := at.Dir
+	isReadable := func(path string) bool {
+		return !writesFiles(name) && slices.ContainsFunc(at.ReadOnly, func(dir string) bool {
+			rel, err := filepath.Rel(dir, path)
+			return err == nil && filepath.IsLocal(rel)
+		})
+	}
 	var in map[string]any
 	d := json.NewDecoder(bytes.NewReader(input))
 	d.UseNumber()
@@ -70,6 +77,7 @@ func (o *onePath) mapped(name string, input json.RawMessage, dir string) json.Ra
 		case string:
 			text := v
 			switch {
+			case isReadable(v):
 			case name == "apply_patch" && field == "input":
 				text = code.MapPatchPaths(v, func(path string) string { return o.relative(path, dir) })
 			case name == "glob" || name == "grep" && field == "path":

@@ -10,6 +10,7 @@ import (
 	"muster/internal/board"
 	"muster/internal/paths"
 	"muster/internal/testing/gittest"
+	"muster/internal/tool/code"
 )
 
 // TestOnePath: a path below the repository means the file of the lane, in each tool for files, and in what commands,
@@ -54,7 +55,7 @@ func TestOnePath(t *testing.T) {
 
 func TestMappedPaths(t *testing.T) {
 	o := &onePath{home: paths.Dir("/home/ann/my repo")}
-	const dir = "/home/ann/my repo/.worktrees/task-1"
+	at := code.Workdir{Dir: "/home/ann/my repo/.worktrees/task-1", ReadOnly: []string{"/home/ann/my repo/.claude/skills/greet"}}
 	for _, c := range []struct{ tool, input, want string }{
 		{"read_file", `{"path":"/home/ann/my repo"}`, `{"path":"/home/ann/my repo/.worktrees/task-1"}`},
 		{"read_file", `{"path":"/home/ann/my repo/a","offset":12345678901234567890}`,
@@ -63,6 +64,9 @@ func TestMappedPaths(t *testing.T) {
 		{"read_file", `{"path":"/home/ann/my repo/.worktrees/task-2/a"}`, ""},
 		{"read_file", `{"path":"/home/ann/my repo/.git/config"}`, ""},
 		{"read_file", `{"path":"/home/ann/my repo2/a"}`, ""},
+		{"read_file", `{"path":"/home/ann/my repo/.claude/skills/greet/words.txt"}`, ""},
+		{"write_file", `{"path":"/home/ann/my repo/.claude/skills/greet/words.txt"}`,
+			`{"path":"/home/ann/my repo/.worktrees/task-1/.claude/skills/greet/words.txt"}`},
 		{"write_file", `{"path":"a","content":"/home/ann/my repo/a"}`, ""},
 		{"edit_file", `{"path":"a","edits":[{"old_text":"/home/ann/my repo/a","new_text":"b"}]}`, ""},
 		{"glob", `{"pattern":"/home/ann/my repo/src/**"}`, `{"pattern":"src/**"}`},
@@ -75,7 +79,7 @@ func TestMappedPaths(t *testing.T) {
 		if want == "" {
 			want = c.input
 		}
-		if got := string(o.mapped(c.tool, json.RawMessage(c.input), dir)); got != want {
+		if got := string(o.mapped(c.tool, json.RawMessage(c.input), at)); got != want {
 			t.Errorf("%s %s: %s, want %s", c.tool, c.input, got, want)
 		}
 	}

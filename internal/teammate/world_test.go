@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,6 +56,7 @@ type life struct {
 	runErr   error
 	turns    []turn
 	asked    []llm.Request // that the model got
+	requests atomic.Int64  // how many these are
 	emitting sync.Mutex
 	emitted  []loop.Event
 	logged   strings.Builder
@@ -382,13 +384,13 @@ func (l *life) start(turns ...turn) {
 	ctx, stop := context.WithCancelCause(l.Context())
 	l.stop = stop
 	l.Cleanup(func() { stop(nil) })
-	m, ended, asked := l.Member, l.ended, len(l.asked)
+	m, ended, asked := l.Member, l.ended, l.requests.Load()
 	go func() {
 		defer close(ended)
 		l.end, l.err = m.Live(ctx)
 	}()
 	synctest.Wait()
-	if !m.isLead() && len(l.asked) == asked {
+	if !m.isLead() && l.requests.Load() == asked {
 		time.Sleep(firstTaskGrace)
 		synctest.Wait()
 	}
@@ -406,6 +408,7 @@ func (l *life) hasEnded() bool {
 
 // Reply is the model's: the next turn that the test has written, then closing words.
 func (l *life) Reply(_ context.Context, r llm.Request, _ func(llm.Delta)) (llm.Reply, error) {
+	l.requests.Add(1)
 	l.asked = append(l.asked, r)
 	next := says("Nothing more?")
 	if len(l.turns) > 0 {
