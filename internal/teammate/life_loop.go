@@ -203,7 +203,8 @@ func (s *session) unattended(ctx context.Context) (step boundaryStep, err error)
 			return step, nil
 		}
 	}
-	if s.limits.KeepUnattended || !hasWork {
+	s.phase.change(func(c *counters) { c.completed++ })
+	if s.limits.KeepUnattended || !hasWork || c.completed >= maxReminders { // what came back was not mended
 		err := s.claims.giveUp(ctx, board.Release{By: s.record.Name, Final: true, Note: c.words,
 			Reason: fmt.Sprintf("%s has ended twice without completing it", s.record.Name)})
 		return step, ignoreLostClaim(err)

@@ -169,6 +169,7 @@ type counters struct {
 	usedTodo   bool     // todo was called in this round
 	wrote      bool     // a tool of this round may have changed files
 	hasTask    bool
+	completed  int  // how often the runtime has tried to complete the task of a member that has just ended
 	answered   bool // the member was asked for its answer after it had met a limit
 
 	seen  map[callSum]bool // the results that the model has got in this phase
