@@ -141,7 +141,7 @@ func TestSizeOfTheFirstRequest(t *testing.T) {
 			}
 			limit := 14_000 - reserve
 			if who == "lead" {
-				limit = 16_000 - reserve
+				limit = 9_000
 			}
 			if t.Logf("%s: %d bytes of at most %d", who, size, limit); size > limit {
 				t.Errorf("the first request of %s has %d bytes, want at most %d", who, size, limit)

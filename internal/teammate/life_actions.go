@@ -336,8 +336,8 @@ func (AskForAnswer) do(ctx context.Context, m *Member) error {
 	return err
 }
 
-// lastAnswer asks the model once, keeps the words of its reply, and returns them. They are "" where there are none, or
-// the model fails: that the member has met a limit is told all the same.
+// lastAnswer asks the model once, keeps the words of its reply, and returns them. They are "" if there are none, or if
+// the model fails: then the limit alone decides what follows.
 func (m *Member) lastAnswer(ctx context.Context) (string, error) {
 	p := m.toolbox.get(ctx)
 	messages, err := m.compaction.fit(ctx, p)

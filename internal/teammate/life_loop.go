@@ -185,8 +185,8 @@ func (p *promptSizes) isCut(r llm.Reply) bool {
 }
 
 // unattended sees to a task whose owner has ended its turn in words although it was reminded of the task. What it has
-// done is completed with those words as the summary; without a change the task needs attention. A question is left for
-// whoever can answer it.
+// done is completed with those words as the summary; without a change the task needs attention. After a question the
+// member keeps its task, and waits for the answer.
 func (s *session) unattended(ctx context.Context) (step boundaryStep, err error) {
 	c := s.phase.get()
 	t, ok := s.claims.CurrentTask()

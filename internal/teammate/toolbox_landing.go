@@ -132,9 +132,11 @@ func (c *claims) Completed(ctx context.Context, id muster.TaskID) (llm.Result, b
 	return tool.Text(completedText(t, "", "")), true
 }
 
-// lastCompleted returns the task that the member has completed last, unless it has one in hand.
+// lastCompleted returns the task that the member has completed last, unless it has one in hand, or a lane of which it
+// may have wanted to make one.
 func (c *claims) lastCompleted(ctx context.Context) (last muster.Task, err error) {
-	if _, has := c.CurrentTask(); has {
+	_, hasTask := c.CurrentTask()
+	if _, hasLane := c.own.get(); hasTask || hasLane {
 		return last, nil
 	}
 	all, err := c.board.List(ctx)

@@ -20,7 +20,6 @@ var merged = []struct {
 	{"stop_background", "check_background", "stop", func(v any) bool { return v == true }},
 }
 
-// isMerged reports whether a tool is offered as a part of another one.
 func isMerged(name string) bool {
 	for _, m := range merged {
 		if m.tool == name {
@@ -30,7 +29,8 @@ func isMerged(name string) bool {
 	return false
 }
 
-// withMerged has the calls that are those of a merged tool made of that tool, with all that stands around it.
+// withMerged returns the tools, of which some run another one of the list for a part of their calls: see merged. The
+// other one runs with its own rules and hooks.
 func withMerged(list []llm.Tool) []llm.Tool {
 	out := slices.Clone(list)
 	for i, t := range list {

@@ -27,9 +27,15 @@ type onePath struct {
 // around maps the paths of a call. It is outside of the rules of permissions and of hooks, which see the file that is
 // meant.
 func (o *onePath) around(t llm.Tool, dir code.Place) func(context.Context, llm.Call, tool.Next) (llm.Result, error) {
+	name := t.Spec().Name
+	if !strings.HasPrefix(name, "mcp__") && !slices.Contains([]string{"bash", "read_file", "write_file", "edit_file",
+		"apply_patch", "glob", "grep", "call_tool"}, name) {
+		return nil
+	}
+	home, _ := json.Marshal(string(o.home)) // as it stands in the input of a call
+	home = bytes.Trim(home, `"`)
 	return func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
-		home, _ := json.Marshal(string(o.home))
-		if !bytes.Contains(c.Input, bytes.Trim(home, `"`)) { // most calls name no such path
+		if !bytes.Contains(c.Input, home) {
 			return next(ctx, c)
 		}
 		at, err := dir.Workdir(ctx)
@@ -37,20 +43,12 @@ func (o *onePath) around(t llm.Tool, dir code.Place) func(context.Context, llm.C
 			return next(ctx, c)
 		}
 		c.Input = tool.Fit(t, c.Input)
-		if slices.Contains([]string{"bash", "worktree_run"}, c.Name) {
+		if name == "bash" {
 			return o.command(ctx, c, at.Dir, next)
 		}
-		if o.isFileTool(c.Name) {
-			c.Input = o.mapped(c.Name, c.Input, at)
-		}
+		c.Input = o.mapped(name, c.Input, at)
 		return next(ctx, c)
 	}
-}
-
-// isFileTool reports whether a tool of muster's takes paths, or a tool of a server may.
-func (o *onePath) isFileTool(name string) bool {
-	return strings.HasPrefix(name, "mcp__") || slices.Contains([]string{"read_file", "write_file", "edit_file",
-		"apply_patch", "glob", "grep", "call_tool"}, name)
 }
 
 // mapped returns the input of a call with its paths mapped: those in the fields that name files, in a patch, and of a
@@ -151,7 +149,7 @@ func (o *onePath) below(path, dir string) (rel string, ok bool) {
 }
 
 // command runs a command that may name the repository. What it reads there is what the user has, without the changes
-// of the lane. The model is told; where nothing protects the user's files, the command is not run the first time.
+// of the lane. The result says so. Where nothing protects the user's files, the command is not run the first time.
 func (o *onePath) command(ctx context.Context, c llm.Call, dir string, next tool.Next) (llm.Result, error) {
 	var in struct{ Command string }
 	if json.Unmarshal(c.Input, &in) != nil || !o.names(in.Command, dir) {

@@ -17,7 +17,7 @@ var others = map[string][]string{
 		"listdir", "listdirectory", "listfiles"},
 	"write_file": {"write", "createfile", "filewrite", "writetofile", "savefile", "writetool"},
 	"edit_file": {"edit", "strreplace", "replaceinfile", "fileedit", "multiedit", "edittool", "searchreplace",
-		"replacestringinfile", "multireplacestringinfile", "inserteditintofile"},
+		"replacestringinfile", "multireplacestringinfile"},
 	"grep":             {"search", "searchfiles", "grepsearch", "searchfilecontent", "ripgrep", "greptool", "rg"},
 	"glob":             {"findfiles", "filesearch", "globtool", "globfiles", "globfilesearch"},
 	"todo":             {"todowrite", "updateplan", "writetodos", "todolist", "updatetodolist"},

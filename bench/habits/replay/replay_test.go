@@ -92,7 +92,7 @@ func TestVerdictsOfCalls(t *testing.T) {
 		"edit by a diff of lines that the commit does not have": {"Cursor", session.Call{Tool: "search_replace",
 			Does: session.Edit, Paths: []string{at + "src/a.txt"},
 			Args: map[string]string{"diff": "@@ -1,1 +1,1 @@\n- zero\n+ 0\n"}}, Drifted, ""},
-		"edit with a name that muster does not know": {"Copilot", session.Call{Tool: "replace_string_in_file",
+		"edit with a name that muster does not know": {"Copilot", session.Call{Tool: "insert_edit_into_file",
 			Does: session.Edit, Paths: []string{at + "src/a.txt"}, Names: []string{"filePath", "oldString", "newString"},
 			Args: map[string]string{"filePath": at + "src/a.txt", "oldString": "two", "newString": "2"}}, Refused,
 			"no tool of this name"},
@@ -108,7 +108,9 @@ func TestVerdictsOfCalls(t *testing.T) {
 			Args: map[string]string{"pattern": "**/c.txt"}, Result: at + "sub/deep/c.txt", HasResult: true}, Same, ""},
 		"names below a path": {"Claude Code", session.Call{Tool: "Glob", Does: session.Search,
 			Args: map[string]string{"pattern": "deep/*", "path": at + "sub"}, Result: at + "sub/deep/c.txt", HasResult: true},
-			Other, ""},
+			Same, ""},
+		"other names": {"Claude Code", session.Call{Tool: "Glob", Does: session.Search,
+			Args: map[string]string{"pattern": "**/a.txt"}, Result: at + "sub/deep/c.txt", HasResult: true}, Other, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The first read says where the session worked.

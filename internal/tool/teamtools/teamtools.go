@@ -111,7 +111,7 @@ func IsForOne(name string) bool {
 // ForTeammate returns a teammate's tools, in an order that never changes.
 func ForTeammate(c Caller, s Services) []llm.Tool {
 	k := toolset{c, s}
-	return append(k.common(), k.submitPlan(), k.respondShutdown(), k.idle())
+	return append(k.common(), k.broadcast(), k.submitPlan(), k.respondShutdown(), k.idle())
 }
 
 // toolset is what the tools of one member work with.
