@@ -17,7 +17,7 @@ import (
 )
 
 // order is the table's: that of the benchmarks whose figures it has.
-var order = []string{"BenchmarkRun", "BenchmarkOrdinary", "BenchmarkTeammates", "BenchmarkPickup", "BenchmarkClaim",
+var order = []string{"BenchmarkRun", "BenchmarkTeammates", "BenchmarkOrdinary", "BenchmarkPickup", "BenchmarkClaim",
 	"BenchmarkMail", "BenchmarkLane", "BenchmarkLand", "BenchmarkLanding", "BenchmarkPrint",
 	"BenchmarkGrep", "BenchmarkFaces", "BenchmarkCommand", "BenchmarkComplete"}
 
