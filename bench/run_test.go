@@ -5,6 +5,7 @@ package bench
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,6 +95,27 @@ func BenchmarkRun(b *testing.B) {
 		{"lead", "first request of the lead", "KB", 16, func(r run) float64 { return r.size }},
 	} {
 		report(b, f.name, figure{what: f.what, unit: f.unit, ours: median(ours, f.of), limit: f.limit, beside: median(theirs, f.of), is: "bare"})
+	}
+}
+
+// BenchmarkConfined is the gap of BenchmarkRun where commands are confined. Each reply takes 30 ms, as no model is
+// faster: what muster makes ahead for the next command is made meanwhile.
+func BenchmarkConfined(b *testing.B) {
+	const n = 50
+	s := serve(b, turns(n))
+	s.pause = 30 * time.Millisecond
+	none := b.TempDir() // a bwrap that works nowhere
+	must(b, os.WriteFile(filepath.Join(none, "bwrap"), []byte("#!/bin/sh\nexit 1\n"), 0o755))
+	for _, method := range []struct{ name, path string }{{"bubblewrap", ""}, {"Landlock", none + ":"}} {
+		var ours, theirs samples
+		for range rounds {
+			w := newWorld(b, 1)
+			w.env = append(w.env, "MUSTER_SANDBOX_ENABLED=true", "PATH="+method.path+os.Getenv("PATH"))
+			ours.add(w.measure(s, n, muster, "run", "--teammates", "0", "call true").gap)
+			theirs.add(newWorld(b, 1).measure(s, n, bare, "call true").gap)
+		}
+		report(b, method.name, figure{what: "the same with " + method.name + ", after replies of 30 ms", unit: "ms",
+			ours: ours.median(), limit: 8, beside: theirs.median(), is: "bare"})
 	}
 }
 

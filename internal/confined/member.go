@@ -93,7 +93,17 @@ func (m *Members) startIn(ctx context.Context, s proc.Spec, rules sandbox.Rules)
 		rules = append(rules, sandbox.Rule{Path: s.Dir, MustExist: true})
 		return m.place.start(ctx, m.Launcher, s, rules, m.network)
 	}
-	if err := m.enter(ctx, place); err != nil {
+	enter := sync.OnceValue(func() error { return m.enter(ctx, place) })
+	launcher := m.Launcher
+	if !m.hasNamespaces { // it takes as long as to make a ruleset
+		go func() { _ = enter() }()
+		launcher = proc.Through(m.Launcher, func(ctx context.Context, s proc.Spec) (proc.Process, error) {
+			if err := enter(); err != nil {
+				return nil, err
+			}
+			return m.Launcher.Start(ctx, s)
+		})
+	} else if err := enter(); err != nil {
 		return nil, err
 	}
 	tree := sandbox.Read // a scratch checkout stays as it is
@@ -103,11 +113,13 @@ func (m *Members) startIn(ctx context.Context, s proc.Spec, rules sandbox.Rules)
 	rules = append(rules, sandbox.Rules{{Path: place.Tree, Access: tree, MustExist: true},
 		{Path: place.Dir, MustExist: true}, {Path: place.GitDir(), Access: sandbox.Write, MustExist: true},
 		{Path: filepath.Join(place.Tree, ".git"), From: place.Link(), MustExist: true}}...)
-	p, err := m.place.start(ctx, m.Launcher, s, rules, m.network)
+	p, err := m.place.start(ctx, launcher, s, rules, m.network)
 	// The end of the member is no reason to lose what its command has committed.
 	late := context.WithoutCancel(ctx)
 	if err != nil {
-		_ = m.leave(late, place, io.Discard) // it has not run, so there is nothing to lose
+		if enter() == nil {
+			_ = m.leave(late, place, io.Discard) // it has not run, so there is nothing to lose
+		}
 		return nil, err
 	}
 	return proc.Then(p, func(exit int, err error) (int, error) {

@@ -86,7 +86,6 @@ func (p *Place) gitDir(dir string) (r sandbox.Rules, err error) {
 	return r, nil
 }
 
-// gitConfig returns the rule for reading a file of git's settings.
 func (p *Place) gitConfig(path string) (sandbox.Rule, error) {
 	data, err := durable.ReadRegular(path, git.MaxFile)
 	switch {

@@ -13,7 +13,6 @@ import (
 	"muster/internal/durable"
 )
 
-// maxExclude is how large the exclude file may be, in bytes.
 const maxExclude = 1 << 20
 
 // excludes is git's exclude file, .git/info/exclude. It is the user's, counts in all worktrees, and is no part of what

@@ -174,7 +174,6 @@ func (f *Fingerprint) isOwnOutput(name string) bool {
 	})
 }
 
-// shortRef is a ref as people say it.
 func shortRef(ref string) string {
 	ref = strings.TrimPrefix(ref, "ref: ")
 	if IsID(ref) && ref != "" {

@@ -52,7 +52,6 @@ func MissingFiles(ctx context.Context, r *Repo, commit string) (n int, err error
 	return n, err
 }
 
-// maxLFSFiles is how many files of git-lfs may be taken over at once.
 const maxLFSFiles = 100_000
 
 // filesScript copies the files of git-lfs in the directory $from that $have does not have to $to, with their holes,

@@ -25,7 +25,6 @@ const (
 	lockTimeout = abandonedPackedAge + 3*time.Second
 )
 
-// packedRefsLock is the lock on the packed refs, which deleting any ref takes.
 const packedRefsLock = "packed-refs.lock"
 
 // BreakLocks removes the locks that a killed git left on a ref, or on the refs below a directory of them such as
@@ -57,7 +56,6 @@ func AwaitWorktreeLock(ctx context.Context, gitDir string) error {
 	return clearLocks(ctx, []string{filepath.Join(gitDir, "index.lock"), filepath.Join(gitDir, "HEAD.lock")}, false)
 }
 
-// refLock returns the path of the lock on a ref.
 func refLock(common, ref string) string {
 	return filepath.Join(common, filepath.FromSlash(ref)+".lock")
 }

@@ -47,7 +47,6 @@ const (
 	gitName   = "git"
 )
 
-// maxRef is how many bytes a file of a ref may have.
 const maxRef = 4 << 10
 
 // written are the names in the git directory of commands to which the place's own directory has links, and made are the
@@ -154,7 +153,6 @@ func (p *Place) make(admin string) error {
 	return p.adopt(root, admin) // with HEAD, by which the place is not new any more
 }
 
-// leftoversName is the name of the file of patterns that LeaveOut writes.
 const leftoversName = "leftovers"
 
 // LeaveOut adds patterns of files that do not land to the exclude file of the place, before those of the user, which
@@ -347,21 +345,21 @@ func makeDir(root *os.Root, dir string) error {
 	for part := range strings.SplitSeq(dir, "/") {
 		at = path.Join(at, part)
 		st, err := root.Lstat(at)
-		switch {
-		case err != nil: // there is none, nor one below
-		case !st.IsDir():
-			err = root.Remove(at)
-		case st.Mode().Perm()&0o700 != 0o700:
+		if err == nil && !st.IsDir() {
+			err = cmp.Or(root.Remove(at), fs.ErrNotExist)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = root.Mkdir(at, 0o700)
+		} else if err == nil && st.Mode().Perm()&0o700 != 0o700 {
 			err = root.Chmod(at, 0o700)
 		}
-		if err := ignoreMissing(err); err != nil {
+		if err != nil && !errors.Is(err, fs.ErrExist) { // another process was faster
 			return err
 		}
 	}
-	return root.MkdirAll(dir, 0o700)
+	return nil
 }
 
-// read returns the content of a file of the place.
 func (p *Place) read(name string, limit int64) ([]byte, error) {
 	return durable.ReadBelow(p.Dir, filepath.Join(p.Dir, filepath.FromSlash(name)), limit)
 }
@@ -388,7 +386,6 @@ func isSpoiled(err error) bool {
 		errors.Is(err, durable.ErrNotRegular) || errors.Is(err, durable.ErrTooLarge)
 }
 
-// ignoreMissing returns err, or nil where it says that something is not there.
 func ignoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -491,6 +491,7 @@ func TestConnectFailsOnce(t *testing.T) {
 	l := newLane(t)
 	l.end()
 	next := filepath.Join(l.p.Dir, "next")
+	require.NoError(t, os.RemoveAll(next))
 	require.NoError(t, os.MkdirAll(filepath.Join(next, "full"), 0o700))
 	if _, err := l.p.Connect(); !errors.Is(err, muster.ErrUnavailable) {
 		t.Errorf("with a directory in the way: %v", err)

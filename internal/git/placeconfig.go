@@ -66,7 +66,6 @@ func newPlaceConfig(values []scoped, as person, ignore, attributes string) (c pl
 	return c
 }
 
-// configText writes settings as a config file.
 func configText(values []scoped) string {
 	var b strings.Builder
 	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\b", `\b`)

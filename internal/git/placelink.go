@@ -1,6 +1,7 @@
 package git
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -13,7 +14,6 @@ import (
 // Link returns the file that commands see as .git of the working tree, where that can be shown to them alone.
 func (p *Place) Link() string { return filepath.Join(p.Dir, "link") }
 
-// linkText is the content of a .git file that leads to dir.
 func linkText(dir string) []byte { return []byte("gitdir: " + filepath.ToSlash(dir) + "\n") }
 
 // Connect lets the .git file of the working tree lead to the git directory of commands, for all who look, until
@@ -89,6 +89,7 @@ func (p *Place) isConnected() bool { return isPlainLink(p.Tree) && linkedDir(p.T
 
 // link makes the .git file of the working tree lead to dir, whatever is in its place. At each moment there is a whole
 // one, because the user's git may run there, and no other file in the working tree, because its content may be landing.
+// The two files of connect and disconnect change places: to write one takes many times as long.
 func (p *Place) link(dir string) (err error) {
 	file, next := filepath.Join(p.Tree, ".git"), filepath.Join(p.Dir, "next")
 	tree, err := openTree(p.Tree)
@@ -98,10 +99,10 @@ func (p *Place) link(dir string) (err error) {
 			err = durable.RemoveIn(tree, ".git")
 		}
 	}
-	if err == nil {
+	if is, lost := p.read("next", maxRef); err == nil && (lost != nil || !bytes.Equal(is, linkText(dir))) {
 		err = durable.WriteBelow(p.Dir, next, linkText(dir))
 	}
-	if err == nil && os.Rename(next, file) != nil { // the working tree may be on another disk
+	if err == nil && swap(next, file) != nil && os.Rename(next, file) != nil { // it may be on another disk
 		err = durable.New(durable.OS{}).Replace(file, linkText(dir))
 	}
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"muster/internal/durable"
 )
 
-// copiedName is the name of the file with the refs that Refresh has copied.
 const copiedName = "copied.json"
 
 // Refresh lets the next command see the repository's refs as they are now. Refs that the place has made itself stay.
@@ -203,7 +202,6 @@ func (p *Place) showBranch(ctx context.Context) error {
 	return nil
 }
 
-// indexOf names the index of a registered worktree to git.
 func indexOf(admin string) []string {
 	return []string{"GIT_INDEX_FILE=" + filepath.Join(admin, "index")}
 }
@@ -243,7 +241,6 @@ func (p *Place) copied() map[string]string {
 	return noted
 }
 
-// saveCopied replaces what copied returns.
 func (p *Place) saveCopied(noted map[string]string) error {
 	data, err := json.Marshal(noted)
 	if err != nil {

@@ -3,6 +3,8 @@ package git
 import (
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"muster/internal/proc"
 )
 
@@ -15,4 +17,9 @@ func newAttributes(diesWithUs bool) *syscall.SysProcAttr {
 		a.Pdeathsig = syscall.SIGTERM
 	}
 	return a
+}
+
+// swap lets two files change places. The error says that one is missing, or that the file system cannot.
+func swap(a, b string) error {
+	return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
 }

@@ -3,6 +3,7 @@
 package git
 
 import (
+	"errors"
 	"syscall"
 
 	"muster/internal/proc"
@@ -10,3 +11,6 @@ import (
 
 // newAttributes is as on Linux. This system cannot end git when muster dies, so such a git ends by itself.
 func newAttributes(bool) *syscall.SysProcAttr { return proc.NewSession() }
+
+// swap returns errors.ErrUnsupported here.
+func swap(string, string) error { return errors.ErrUnsupported }

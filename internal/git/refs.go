@@ -221,7 +221,6 @@ func (r *Repo) UpdateRefs(ctx context.Context, updates []RefUpdate) error {
 	}
 }
 
-// transactionScript returns the input of git update-ref --stdin.
 func transactionScript(updates []RefUpdate) (string, error) {
 	script := "start\n"
 	for _, u := range updates {

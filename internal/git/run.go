@@ -48,7 +48,6 @@ type Call struct {
 	Warned *bool
 }
 
-// input is what git reads.
 func (c Call) input() io.Reader {
 	if c.In != nil {
 		return c.In

@@ -17,7 +17,6 @@ type signing struct {
 	settings []Setting
 }
 
-// newSigning reads the user's signing from git's config.
 func newSigning(values []scoped, as person) signing {
 	own := map[string]string{}
 	for _, v := range values {

@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// modulePaths matches the settings that say where submodules are.
 const modulePaths = `^submodule\..*\.path$`
 
 // Submodules returns the names of the submodules that the .gitmodules of a commit of the repository names, by path.
@@ -30,7 +29,6 @@ func (p *Place) SubmodulesNow(ctx context.Context, dir string) (map[string]strin
 		Args: []string{"config", "-z", "-f", ".gitmodules", "--get-regexp", modulePaths}}))
 }
 
-// parseModules reads what git config has printed.
 func parseModules(out string, err error) (map[string]string, error) {
 	if err != nil && ExitCode(err) != 1 { // 1: there are none
 		return nil, err

@@ -39,7 +39,6 @@ const lenient = "zeroPaddedFilemode=ignore,badFilemode=ignore,missingEmail=ignor
 	"badDateOverflow=ignore,badTimezone=ignore,zeroPaddedDate=ignore,multipleAuthors=ignore,nulInCommit=ignore," +
 	"missingTaggerEntry=ignore,badTagName=ignore,gitmodulesParse=ignore"
 
-// objectsIn returns the directory in which the objects of a git directory are.
 func objectsIn(gitDir string) string { return filepath.Join(gitDir, "objects") }
 
 // makeObjectDir makes a directory among objects, for the users that may write there: core.sharedRepository names some.
@@ -126,7 +125,6 @@ func (p *Place) quarantine(ctx context.Context, to string) (dir string, end func
 	return dir, end, err
 }
 
-// quoteList quotes a path for a list of directories of git's.
 func quoteList(path string) string {
 	if !strings.ContainsAny(path, string(filepath.ListSeparator)+`"\`) {
 		return path

@@ -55,7 +55,6 @@ func checkGitDir(dir string) error {
 	return nil
 }
 
-// errNoFile is the error for something that stands where git has a file.
 func errNoFile(path string) error {
 	return muster.Errorf(muster.Unavailable,
 		"%s is in the way where git needs a file: it is a directory, a pipe or a device", path).

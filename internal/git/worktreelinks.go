@@ -69,7 +69,6 @@ func registrationOf(common, path string) string {
 	return ""
 }
 
-// isPlainLink reports whether the .git of the worktree at path is a file.
 func isPlainLink(path string) bool {
 	st, err := os.Lstat(filepath.Join(path, ".git"))
 	return err == nil && st.Mode().IsRegular()
@@ -99,7 +98,6 @@ func RestoreLink(common, path string) error {
 	return nil
 }
 
-// registrations returns the directories in .git/worktrees, one for each linked worktree.
 func registrations(common string) (all []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(common, "worktrees"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -146,7 +146,6 @@ func inHost(process, thread int) []rule {
 	}
 }
 
-// program returns the program of rules.
 func program(lists ...[]rule) []unix.SockFilter {
 	code := slices.Concat(
 		// The numbers of another kind, such as those of programs of 32 bits, mean other calls.

@@ -130,7 +130,6 @@ func protectDevices() (null int) {
 	return null
 }
 
-// isNull reports whether a descriptor is /dev/null.
 func isNull(fd int) bool {
 	var st unix.Stat_t
 	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == unix.Mkdev(1, 3)

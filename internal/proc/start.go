@@ -82,7 +82,6 @@ func startError(s Spec, cause error) error {
 	return &muster.Error{Code: code, Message: "cannot start " + s.Argv[0] + ": " + why, Err: cause}
 }
 
-// errClosed is the error of a start after Close.
 func errClosed() error { return muster.Errorf(muster.Unavailable, "the launcher of tools is closed") }
 
 // child is the Process of both launchers.

@@ -117,7 +117,6 @@ func subtree(top process) (list []process) {
 	return list
 }
 
-// isDescendant reports whether pid descends from root.
 func isDescendant(all map[int]process, pid, root int) bool {
 	for range len(all) {
 		t, ok := all[pid]

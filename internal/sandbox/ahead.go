@@ -25,8 +25,12 @@ import (
 // command that fits it in all but its arguments, and while every path in its rules leads to what it led to before the
 // sandbox was started.
 
-// idle is how long a sandbox waits for its command.
-const idle = 10 * time.Second
+const (
+	idle = 10 * time.Second // how long a sandbox waits for its command
+	// pause is how long after the start of a command the next sandbox is made. Most commands are short, and would be
+	// slower beside that.
+	pause = 15 * time.Millisecond
+)
 
 // sandboxID says what a sandbox shows, and how and where its program runs.
 type sandboxID struct {
@@ -43,7 +47,6 @@ func sandboxFor(l proc.Launcher, s proc.Spec, args []string, r Rules) sandboxID 
 	return sandboxID{l, strings.Join(parts, "\x00")}
 }
 
-// ahead has the sandboxes that were started ahead.
 type ahead struct {
 	mu    sync.Mutex
 	asked map[sandboxID]*request
@@ -58,7 +61,6 @@ type request struct {
 // starter starts a program in a new sandbox.
 type starter func(ctx context.Context, s proc.Spec) (proc.Process, error)
 
-// start starts a program in a new sandbox, or in one that was started ahead.
 func (a *ahead) start(ctx context.Context, s proc.Spec, id sandboxID, begin starter) (proc.Process, error) {
 	if !canWait(s) {
 		return begin(ctx, s)
@@ -66,11 +68,11 @@ func (a *ahead) start(ctx context.Context, s proc.Spec, id sandboxID, begin star
 	next, isAgain := a.take(id)
 	if isAgain {
 		late := context.WithoutCancel(ctx)
-		go func() {
+		time.AfterFunc(pause, func() {
 			if w, err := newWaiting(late, s, begin); err == nil { // else the next command says what is wrong
 				a.put(id, w)
 			}
-		}()
+		})
 	}
 	if next != nil && next.give(s) {
 		release := context.AfterFunc(ctx, func() { _ = next.Kill() })
@@ -131,7 +133,6 @@ func canWait(s proc.Spec) bool {
 		!slices.ContainsFunc(s.Env, isOther)
 }
 
-// waiting is a sandbox in which a shell waits for a command.
 type waiting struct {
 	proc.Process
 	command *io.PipeWriter

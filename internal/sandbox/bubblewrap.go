@@ -114,7 +114,6 @@ func (b *bubblewrap) arguments(dir string, r Rules) []string {
 	return append(args, "--remount-ro", "/", "--chdir", dir, "--")
 }
 
-// mount returns the arguments that make a rule hold.
 func mount(x Rule) []string {
 	from := cmp.Or(x.From, x.Path)
 	if x.Access == link {

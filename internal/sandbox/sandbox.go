@@ -113,9 +113,12 @@ func (r Rules) resolved() Rules {
 	for path, to := range links {
 		all = append(all, Rule{Path: path, Access: link, From: to})
 	}
-	// A separator sorts before all else, so that what is below a directory follows it.
-	key := func(x Rule) string { return strings.ReplaceAll(x.Path, "/", "\x00") }
-	slices.SortStableFunc(all, func(a, b Rule) int { return cmp.Compare(key(a), key(b)) })
+	// What is below a directory follows it: a separator sorts before all else.
+	keys := map[string]string{}
+	for _, x := range all {
+		keys[x.Path] = strings.ReplaceAll(x.Path, "/", "\x00")
+	}
+	slices.SortStableFunc(all, func(a, b Rule) int { return cmp.Compare(keys[a.Path], keys[b.Path]) })
 	above := []Rule{{Access: Empty}} // the rules that hold at this place, the nearest last
 	return slices.DeleteFunc(all, func(x Rule) bool {
 		for len(above) > 1 && !isBelow(above[len(above)-1].Path, x.Path) {

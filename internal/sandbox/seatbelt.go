@@ -90,7 +90,6 @@ func (r Rules) profile() (string, error) {
 	return b.String(), err
 }
 
-// profileString returns a string of a profile.
 func profileString(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }

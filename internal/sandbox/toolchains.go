@@ -64,14 +64,12 @@ sdk
 -                 ANDROID_HOME ANDROID_SDK_ROOT FLUTTER_ROOT GOROOT JAVA_HOME NODE_PATH PNPM_HOME PYTHONPATH VIRTUAL_ENV
 `
 
-// tool is a line of toolTable.
 type tool struct {
 	name      string
 	variables []string
 	parts     []string
 }
 
-// tools is toolTable.
 var tools = sync.OnceValue(func() (all []tool) {
 	for line := range strings.Lines(strings.TrimSpace(toolTable)) {
 		before, parts, _ := strings.Cut(line, ":")
@@ -146,7 +144,6 @@ var (
 		".config/gcloud", ".local/share/keyrings", "Library/Keychains"}
 )
 
-// newGuard returns the guard for an environment.
 func newGuard(env []string, home string, hidden []string) *guard {
 	g := &guard{homes: slices.Concat(homes(), temporaryDirs), walk: walk{}}
 	if filepath.IsAbs(home) && filepath.Clean(home) != "/" {

@@ -141,9 +141,9 @@ func assemble(c Config) (*Member, error) {
 		lander: c.Lander, gitState: c.GitState, commandLimits: c.CommandLimits, permissions: c.Permissions.Line(),
 		skills: c.Skills, roles: c.Roles, memory: c.Memory, secrets: c.Secrets, tasks: claims, diary: diary}
 	onePath := &onePath{home: c.Home, isConfined: c.CommandLimits != ""}
-	lastDir := func(ctx context.Context) (string, error) { return claims.lastDir(ctx, scratchPath) }
+	lastDir := new(guarded[string])
 	newWorkdir := func() *workdir {
-		return &workdir{claims: claims, noImages: c.NoImages,
+		return &workdir{claims: claims, noImages: c.NoImages, last: lastDir,
 			readable: func() []string { return readable(c.Home, name, c.Skills, c.Memory) }}
 	}
 	toolbox := &toolbox{record: c.Record, team: c.Team, role: role, roles: c.Roles, secrets: c.Secrets, models: models,

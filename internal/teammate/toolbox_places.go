@@ -27,7 +27,8 @@ import (
 type workdir struct {
 	claims   *claims
 	noImages bool
-	readable func() []string // directories outside of its own that the member may read
+	readable func() []string  // directories outside of its own that the member may read
+	last     *guarded[string] // where the last tool of the member has run, or one of its subagents'
 
 	mu      sync.Mutex
 	scratch string // the member's scratch checkout, once made
@@ -52,6 +53,14 @@ func (d subagentDir) Workdir(ctx context.Context) (code.Workdir, error) {
 
 // Workdir returns where a tool runs: the lane, checked at every call, or a scratch checkout, from which nothing lands.
 func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
+	at, err := w.find(ctx)
+	if err == nil {
+		w.last.change(func(last *string) { *last = at.Dir })
+	}
+	return at, err
+}
+
+func (w *workdir) find(ctx context.Context) (code.Workdir, error) {
 	s := code.Workdir{ReadOnly: w.readable(), NoImages: w.noImages}
 	if err := w.claims.verify(ctx); err != nil {
 		return s, err
@@ -82,19 +91,6 @@ func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
 	}
 	s.Dir = w.scratch
 	return s, nil
-}
-
-// lastDir returns the directory of the last call of a tool. It changes nothing, so that what a command has done to the
-// target can be seen afterwards.
-func (c *claims) lastDir(ctx context.Context, scratch string) (string, error) {
-	lane, isOwn := c.own.get()
-	name := lane.Name
-	if t, ok := c.CurrentTask(); ok {
-		name = t.Worktree
-	} else if !isOwn {
-		return scratch, nil
-	}
-	return c.worktrees.Workdir(ctx, name)
 }
 
 // readable returns what a member may read outside of its directory: outputs, its transcript, skills, and memories.
@@ -201,7 +197,7 @@ const (
 // nestedInstructions tells a model what the project says about a directory when a tool first touches a file there. The
 // member has one, and each of its subagents. It is kept in memory only: to be told again does no harm.
 type nestedInstructions struct {
-	dir     func(context.Context) (string, error) // where the tools have run
+	dir     *guarded[string] // where the last tool has run
 	secrets *redact.Secrets
 
 	mu   sync.Mutex
@@ -227,11 +223,10 @@ func (n *nestedInstructions) around(ctx context.Context, c llm.Call, next tool.N
 	if err != nil || r.IsError && !isCommand {
 		return r, err
 	}
-	dir, lost := n.dir(ctx)
-	if lost != nil {
-		return r, nil // the call is done; the next one says what is wrong with the lane
+	dir, paths := n.dir.get(), namedPaths(c)
+	if dir == "" {
+		return r, nil
 	}
-	paths := namedPaths(c)
 	if isCommand {
 		paths = commandPaths(dir, c)
 	}

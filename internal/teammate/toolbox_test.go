@@ -412,7 +412,7 @@ func newCheckout(t *testing.T, files map[string]string) *checkout {
 		t.Fatal(err)
 	}
 	scratch := filepath.Join(paths.Dir(root).Scratch(), "alice")
-	c := &checkout{t, &nestedInstructions{dir: func(context.Context) (string, error) { return scratch, nil }}, scratch}
+	c := &checkout{t, &nestedInstructions{dir: &guarded[string]{value: scratch}}, scratch}
 	for name, text := range files {
 		c.write(name, text)
 	}

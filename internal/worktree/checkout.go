@@ -45,7 +45,6 @@ func (c checkout) place(ctx context.Context) (*git.Place, error) {
 	return p, err
 }
 
-// do runs git in the checkout, confined.
 func (c checkout) do(ctx context.Context, call git.Call) (string, error) {
 	p, err := c.place(ctx)
 	if err != nil {

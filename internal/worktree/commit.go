@@ -47,7 +47,6 @@ func (l *Lanes) Commit(ctx context.Context, name muster.Name, message string) (h
 	return head, head != c.lane.Base || git.MadeAt(l.repo, branchRef(c.lane)) == "", nil
 }
 
-// commit stages and commits everything, and returns the new HEAD.
 func (c checkout) commit(ctx context.Context, message string) (head string, err error) {
 	found, err := c.look(ctx)
 	if err != nil {

@@ -34,7 +34,6 @@ func (h *holds) wait(ctx context.Context) {
 	h.changed.Wait()
 }
 
-// release returns the function that ends a use by remove.
 func (h *holds) release(remove func()) func() {
 	return sync.OnceFunc(func() {
 		h.changed.L.Lock()

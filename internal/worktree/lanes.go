@@ -241,7 +241,6 @@ func errNoLane(name muster.Name) error {
 		WithHint("see all:  muster worktree list")
 }
 
-// ignoreNotFound drops the error of a lane that is gone already.
 func ignoreNotFound(err error) error {
 	if errors.Is(err, muster.ErrNotFound) {
 		return nil

@@ -93,7 +93,9 @@ func (l logs) lock(ctx context.Context, stream string) (unlock func(), err error
 
 // appendLocked appends lines at a position, and with sync makes them durable. The caller holds the stream's lock.
 func (l logs) appendLocked(stream, path string, at muster.Pos, lines []byte, sync bool) (muster.Pos, error) {
-	if len(lines) == 0 || at != muster.Anywhere && at != 0 { // nothing may be made when there is nothing to do
+	_, missing := l.s.fs.Stat(path)
+	// Nothing may be made when there is nothing to do.
+	if len(lines) == 0 || at != muster.Anywhere && at != 0 && missing != nil {
 		end, err := l.tail(path, 0)
 		if err == nil && at != muster.Anywhere && at != end {
 			err = errMovedOn(stream, at, end)
@@ -102,7 +104,7 @@ func (l logs) appendLocked(stream, path string, at muster.Pos, lines []byte, syn
 			return end, err
 		}
 	}
-	// A stream that the caller expects to have records was found above. From here on, files may be made.
+	// From here on, files may be made.
 	ends, err := l.rotatedEnds(path)
 	if err != nil {
 		return 0, err
