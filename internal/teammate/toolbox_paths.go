@@ -9,14 +9,17 @@ import (
 	"slices"
 	"strings"
 
+	"muster"
 	"muster/internal/paths"
+	"muster/internal/shellcommands"
+	"muster/internal/text"
 	"muster/internal/tool/code"
 	"muster/llm"
 	"muster/tool"
 )
 
-// onePath makes a path below the repository mean the same file where the member's tools run: in its lane, or in its
-// view of what has landed. Models name files by the path that the first message says. The team's own directories keep
+// onePath makes a path below the repository mean the same file where the member's tools run, commands among them: in its
+// lane, or in its view of what has landed. Models name files by the path that the first message says. The team's own directories keep
 // their paths.
 type onePath struct {
 	home       paths.Dir
@@ -73,18 +76,18 @@ func (o *onePath) mapped(name string, input json.RawMessage, at code.Workdir) js
 	walk = func(field string, v any) any {
 		switch v := v.(type) {
 		case string:
-			text := v
+			mapped := v
 			switch {
 			case isReadable(v):
 			case name == "apply_patch" && field == "input":
-				text = code.MapPatchPaths(v, func(path string) string { return o.relative(path, dir) })
+				mapped = code.MapPatchPaths(v, func(path string) string { return o.relative(path, dir) })
 			case name == "glob" || name == "grep" && field == "path":
-				text = o.relative(v, dir) // what is found is named as the model names it
+				mapped = o.relative(v, dir) // what is found is named as the model names it
 			case isServers || field == "path":
-				text = o.path(v, dir)
+				mapped = o.path(v, dir)
 			}
-			changed = changed || text != v
-			return text
+			changed = changed || mapped != v
+			return mapped
 		case []any:
 			for i := range v {
 				v[i] = walk(field, v[i])
@@ -148,11 +151,29 @@ func (o *onePath) below(path, dir string) (rel string, ok bool) {
 	return rel, true
 }
 
-// command runs a command that may name the repository. What it reads there is what the user has, without the changes
-// of the lane. The result says so. Where nothing protects the user's files, the command is not run the first time.
+// command runs a command that may name the repository. Its words mean files of dir, as paths of other tools do. Where a
+// here-document names the repository, what a program reads there is what the user has, without the changes of the lane,
+// and the result says so. Where nothing protects the user's files, such a command is not run the first time.
 func (o *onePath) command(ctx context.Context, c llm.Call, dir string, next tool.Next) (llm.Result, error) {
-	var in struct{ Command string }
-	if json.Unmarshal(c.Input, &in) != nil || !o.names(in.Command, dir) {
+	in := map[string]json.RawMessage{}
+	var command string
+	if json.Unmarshal(c.Input, &in) != nil || json.Unmarshal(in["command"], &command) != nil {
+		return next(ctx, c)
+	}
+	mapped, others := shellcommands.MapPaths(command, string(o.home), func(path string) string {
+		// The characters that are new must mean themselves in any quotes, and without them.
+		added := strings.TrimPrefix(dir, string(o.home))
+		if _, ok := o.below(path, dir); !ok || text.ShellQuote(added) != added {
+			return path
+		}
+		return dir + strings.TrimPrefix(path, string(o.home))
+	})
+	if mapped != command {
+		in["command"], _ = muster.MarshalLine(mapped)
+		c.Input, _ = muster.MarshalLine(in)
+	}
+	isUsers := func(path string) bool { _, ok := o.below(path, dir); return ok }
+	if !slices.ContainsFunc(others, isUsers) {
 		return next(ctx, c)
 	}
 	hint := fmt.Sprintf("%s is the user's checkout, without your changes. Your files are in %s, where each command "+
@@ -168,23 +189,4 @@ func (o *onePath) command(ctx context.Context, c llm.Call, dir string, next tool
 		r.Parts = append(r.Parts, llm.Text{Text: "\n[" + hint + "]"})
 	}
 	return r, err
-}
-
-// names reports whether a command names a path of the user's checkout.
-func (o *onePath) names(command, dir string) bool {
-	for rest := command; ; {
-		i := strings.Index(rest, string(o.home))
-		if i < 0 {
-			return false
-		}
-		rest = rest[i:]
-		end := strings.IndexAny(rest, " \t\r\n;|&<>()`$\"'=,:")
-		if end < 0 {
-			end = len(rest)
-		}
-		if _, ok := o.below(rest[:end], dir); ok {
-			return true
-		}
-		rest = rest[len(o.home):]
-	}
 }

@@ -30,8 +30,9 @@ func TestOnePath(t *testing.T) {
 			calls("grep", map[string]any{"pattern": "lane", "path": home}),
 			calls("read_file", map[string]any{"path": at(".team/run.json")}),
 			calls("read_file", map[string]any{"path": home + "-other/x"}),
-			calls("bash", map[string]any{"command": "cd " + home + " && make"}),
-			calls("bash", map[string]any{"command": "echo '" + at("sub dir/a.txt") + "'"}),
+			calls("bash", map[string]any{"command": "echo go && cd " + home + " && make", "timeout": 60}),
+			calls("bash", map[string]any{"command": "echo; python3 <<E\nopen('" + at("sub dir/a.txt") + "')\nE"}),
+			calls("bash", map[string]any{"command": "echo; perl <<E\nopen('" + at("sub dir/a.txt") + "')\nE"}),
 			calls("bash", map[string]any{"command": "echo " + filepath.Join(l.rows.dir, "x") + " " + l.config.Home.Outputs()}),
 			says("What now?"))
 		heard := l.heard()
