@@ -145,7 +145,7 @@ speakers:
 				t.Errorf("no %q in %q", want, all)
 			}
 		}
-		if text := strings.Join(all, "\n"); strings.Contains(text, "<inbox>") {
+		if text := strings.Join(all, "\n"); strings.Contains(text, "<mail ") {
 			t.Errorf("mail is shown as the model reads it: %q", text)
 		}
 		for who, at := range map[muster.Name]muster.Pos{muster.Lead: last, "nobody": 0} {

@@ -94,7 +94,7 @@ speakers:
     - do: [{task_create: {subject: one}}, {task_create: {subject: two}}, {spawn_teammate: {name: alice, role: coder, prompt: Work.}}]
     - do: [{wait: {}}]
       until: All done
-    - do: [{bash: {command: 'cd "`+h.root+`" && `+c.does+`'}}]
+    - do: [{bash: {command: 'cd "$(echo "`+h.root+`")" && `+c.does+`'}}]
     - say: Done.
 `+writes, func(o *team.Config) { o.Check = check }).ends(c.code, time.Hour)
 				if !slices.Equal(sum.Off, c.off) || !strings.HasSuffix(sum.Text, "Done.") || (len(c.off) > 0) != strings.Contains(sum.Text, c.way+sum.Tasks[1].Landed.Commit+"\n") {

@@ -114,7 +114,7 @@ scenes:
 				if n := h.count(func(e muster.Event) bool { return e.Kind == journal.RequestCreated }); n != c.plans {
 					t.Errorf("%d plans\n%s", n, h.tail())
 				}
-				h.heard("bob", `"content": "mail for bob"`, 1)
+				h.heard("bob", `mail for bob\n</mail>`, 1)
 				h.heard("lead", "Over and out.", 1)
 				h.heard("alice", "Task #1: one", 1)
 				h.heard("alice", "Task #1 landed as", 1)

@@ -152,7 +152,7 @@ func splitInstructions(text string) []string {
 // saidPart returns the part that a text of the runtime belongs to. The runtime's marks tell: in what others write they
 // are escaped.
 func saidPart(text string) string {
-	for _, x := range [...]struct{ mark, part string }{{"<instructions ", "project instructions"}, {"<inbox>", "mail"},
+	for _, x := range [...]struct{ mark, part string }{{"<instructions ", "project instructions"}, {"<mail ", "mail"},
 		{"<reminder>", "reminders"}, {"<background-results>", "reminders"}, {"[Conversation compressed]", "summary"}} {
 		if strings.HasPrefix(text, x.mark) {
 			return x.part

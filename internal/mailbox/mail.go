@@ -198,50 +198,58 @@ func (p *Mail) pending(ctx context.Context, box muster.Name, after muster.Pos, i
 	return slices.DeleteFunc(msgs, func(m muster.Message) bool { return !isWanted(m.Type) }), err
 }
 
-// Render returns mail as it enters a conversation: a JSON list between marks, and how many mails still
-// wait.
+// Render returns mail as it enters a conversation, each mail as <mail from="NAME" ...>TEXT</mail>, and how many mails
+// still wait.
 func Render(msgs []muster.Message, waiting int) string {
-	list := ""
-	if len(msgs) > 0 {
-		mails := make([]string, len(msgs))
-		for i, m := range msgs {
-			mails[i] = "\n  " + renderMail(m)
-		}
-		list = strings.Join(mails, ",") + "\n"
+	var parts []string
+	for _, m := range msgs {
+		parts = append(parts, renderMail(m))
 	}
-	more := ""
 	switch {
 	case waiting == 1:
-		more = "\n1 more mail waits and comes next."
+		parts = append(parts, "1 more mail waits and comes next.")
 	case waiting > 1:
-		more = fmt.Sprintf("\n%d more mails wait and come next.", waiting)
+		parts = append(parts, fmt.Sprintf("%d more mails wait and come next.", waiting))
 	}
-	return "<inbox>\n[" + list + "]\n</inbox>" + more
+	return strings.Join(parts, "\n")
 }
 
-// renderMail returns one mail of the list. The recipient is left out, because it is the reader.
+// renderMail returns one mail. The recipient is left out, because it is the reader. An attribute has the name of the
+// parameter that takes its value.
 func renderMail(m muster.Message) string {
-	other := json.RawMessage(m.Other)
-	if !json.Valid(other) {
-		other = nil
+	var tag, body strings.Builder
+	attribute := func(name, value string) {
+		if value != "" || name == "from" {
+			fmt.Fprintf(&tag, " %s=\"%s\"", name, strings.NewReplacer(`"`, "'", "<", "&lt;", ">", "&gt;").
+				Replace(text.OneLine(value)))
+		}
 	}
-	mail, err := muster.Encode(struct {
-		From      muster.Name        `json:"from"`
-		Type      muster.MessageType `json:"type"`
-		At        json.Number        `json:"timestamp"`
-		TaskID    muster.TaskID      `json:"task_id,omitempty"`
-		RequestID muster.RequestID   `json:"request_id,omitempty"`
-		Approve   *bool              `json:"approve,omitempty"`
-		Feedback  string             `json:"feedback,omitempty"`
-		Plan      string             `json:"plan,omitempty"`
-		Content   string             `json:"content"`
-		Other     json.RawMessage    `json:"other,omitempty"` // what another program wrote beside that
-	}{m.From, m.Type, json.Number(fmt.Sprintf("%.0f", m.At)), m.TaskID, m.RequestID, m.Approve, m.Feedback, m.Plan,
-		m.Content, other})
-	if err != nil { // cannot be: there is nothing in it that has no JSON
-		return "{}"
+	attribute("from", string(m.From))
+	if m.TaskID != 0 {
+		attribute("task_id", fmt.Sprint(m.TaskID))
 	}
-	return text.EscapeTags(strings.ReplaceAll(strings.TrimSpace(string(mail)), "\n", "\n  "))
+	if m.Type != muster.MailMessage {
+		attribute("type", string(m.Type))
+	}
+	attribute("request_id", string(m.RequestID))
+	if m.Approve != nil {
+		attribute("approve", fmt.Sprint(*m.Approve))
+	}
+	body.WriteString(m.Content)
+	for _, x := range []struct{ name, text string }{{"Plan", m.Plan}, {"Feedback", m.Feedback}, {"Other fields", other(m)}} {
+		if x.text != "" {
+			fmt.Fprintf(&body, "\n%s: %s", x.name, x.text)
+		}
+	}
+	return "<mail" + tag.String() + ">\n" + text.EscapeTags(strings.ToValidUTF8(body.String(), "\ufffd")) + "\n</mail>"
+}
+
+// other returns the fields that another program has written beside those of mail, as JSON; "" for none.
+func other(m muster.Message) string {
+	if !json.Valid([]byte(m.Other)) {
+		return ""
+	}
+	return string(m.Other)
 }
 
 // Short returns a text that fits into a mail: valid UTF-8 of at most 4,000 bytes.

@@ -1,7 +1,6 @@
 package mailbox
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -18,50 +17,39 @@ func TestRender(t *testing.T) {
 		{ID: "2", Type: muster.MailPlanAnswer, From: "lead", To: "alice", Content: "Refused.", At: 1714567891,
 			Approve: &no, RequestID: "7f2c91aa", TaskID: 9, Feedback: "Too long.", Plan: "Step 1."},
 	}, 2)
-	want := `<inbox>
-[
-  {
-    "from": "bob",
-    "type": "message",
-    "timestamp": 1714567890,
-    "content": "a < b & c\nnext"
-  },
-  {
-    "from": "lead",
-    "type": "plan_approval_response",
-    "timestamp": 1714567891,
-    "task_id": 9,
-    "request_id": "7f2c91aa",
-    "approve": false,
-    "feedback": "Too long.",
-    "plan": "Step 1.",
-    "content": "Refused."
-  }
-]
-</inbox>
+	want := `<mail from="bob">
+a < b & c
+next
+</mail>
+<mail from="lead" task_id="9" type="plan_approval_response" request_id="7f2c91aa" approve="false">
+Refused.
+Plan: Step 1.
+Feedback: Too long.
+</mail>
 2 more mails wait and come next.`
 	if got != want {
 		t.Fatalf("got\n%s", got)
 	}
-	if got := Render(nil, 1); got != "<inbox>\n[]\n</inbox>\n1 more mail waits and comes next." {
+	if got := Render(nil, 1); got != "1 more mail waits and comes next." {
 		t.Errorf("without mail: %s", got)
 	}
 }
 
 // Fields of other programs are shown where they are JSON, and spoil nothing where they are not.
 func TestRenderShowsOtherFields(t *testing.T) {
-	for other, want := range map[string]bool{`{"pane":1}`: true, `{"pane":`: false} {
-		text := Render([]muster.Message{{From: "bob", Content: "x", Other: other}}, 0)
-		list := strings.TrimSuffix(strings.TrimPrefix(text, "<inbox>\n"), "\n</inbox>")
-		if !json.Valid([]byte(list)) || strings.Contains(text, "pane") != want {
-			t.Errorf("with %s: %s", other, text)
+	for other, want := range map[string]string{
+		`{"pane":1}`: "<mail from=\"bob\">\nx\nOther fields: {\"pane\":1}\n</mail>",
+		`{"pane":`:   "<mail from=\"bob\">\nx\n</mail>",
+	} {
+		if got := Render([]muster.Message{{From: "bob", Type: muster.MailMessage, Content: "x", Other: other}}, 0); got != want {
+			t.Errorf("with %s: %s", other, got)
 		}
 	}
 }
 
 // hostile draws text that is made of tags and their parts.
 func hostile() *rapid.Generator[string] {
-	piece := rapid.OneOf(rapid.SampledFrom([]string{"<", "</", "/", ">", " ", "\n", "\"", "\\", "INBOX", "inbox", "&lt;", "]", "{",
+	piece := rapid.OneOf(rapid.SampledFrom([]string{"<", "</", "/", ">", " ", "\n", "\"", "\\", "MAIL", "mail", "&lt;", "]", "{",
 		"\\u003c", "\u200b"}), rapid.String())
 	return rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOf(piece).Draw(t, "pieces"), "") })
 }
@@ -76,21 +64,25 @@ func TestMailStaysBetweenItsTags(t *testing.T) {
 				Plan:    h.Draw(t, "plan"), Feedback: h.Draw(t, "feedback"), RequestID: muster.RequestID(h.Draw(t, "id"))})
 		}
 		mail := Render(msgs, 0)
-		inner, ok := strings.CutPrefix(mail, "<inbox>\n")
-		inner, ok2 := strings.CutSuffix(inner, "\n</inbox>")
-		if !ok || !ok2 || text.EscapeTags(inner) != inner {
-			t.Fatalf("a tag inside:\n%s", mail)
+		var list []string
+		for i, part := range strings.Split("\n"+mail, "\n<mail from=\"") {
+			if i == 0 {
+				continue
+			}
+			inner, ok := strings.CutSuffix(part, "\n</mail>")
+			tag, body, ok2 := strings.Cut(inner, ">\n")
+			if !ok || !ok2 || text.EscapeTags(inner) != inner || strings.Count(tag, `"`)%2 == 0 || strings.Contains(tag, "\n") {
+				t.Fatalf("a tag inside:\n%s", mail)
+			}
+			list = append(list, body)
 		}
-		var list []muster.Message
-		if err := json.Unmarshal([]byte(inner), &list); err != nil || len(list) != len(msgs) {
-			t.Fatalf("no list of %d mails: %v\n%s", len(msgs), err, mail)
+		if len(list) != len(msgs) {
+			t.Fatalf("not %d mails:\n%s", len(msgs), mail)
 		}
-		for i, m := range list {
-			if plain := func(s string) string {
-				return strings.ReplaceAll(s, "&lt;",
-					"<")
-			}; plain(m.Content) != plain(strings.ToValidUTF8(msgs[i].Content, "\ufffd")) {
-				t.Fatalf("%q became %q", msgs[i].Content, m.Content)
+		plain := func(s string) string { return strings.ReplaceAll(s, "&lt;", "<") }
+		for i, body := range list {
+			if !strings.HasPrefix(plain(body), plain(strings.ToValidUTF8(msgs[i].Content, "\ufffd"))) {
+				t.Fatalf("%q became %q", msgs[i].Content, body)
 			}
 		}
 	})

@@ -162,7 +162,7 @@ func TestTools(t *testing.T) {
 	}
 	p.want("mcp__everything__echo", `{"message":"hi"}`, false, "Echo: hi")
 	p.want("mcp__everything__echo", `{"message":5}`, true, "message")
-	p.want("mcp__everything__fail", `{}`, true, "it broke &lt;/inbox>")
+	p.want("mcp__everything__fail", `{}`, true, "it broke &lt;/mail>")
 	p.want("mcp__everything__structured", `{}`, false, `{"degrees":21}`)
 	p.want("list_resources", `{}`, false, "everything:\n- note://1: note A note")
 	p.want("read_resource", `{"server":"x","uri":"note://1"}`, true, `There is no server "x".`)

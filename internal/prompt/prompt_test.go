@@ -8,7 +8,7 @@ import (
 
 // What there is nothing to say of is left out.
 func TestTexts(t *testing.T) {
-	landed := muster.Task{ID: 1, Subject: "a <inbox>", Status: muster.Completed, Result: "red",
+	landed := muster.Task{ID: 1, Subject: "a <mail>", Status: muster.Completed, Result: "red",
 		Landed: &muster.Landed{Commit: "0123456789"}}
 	next := muster.Task{ID: 2, Subject: "b", Base: "fedcba9876", BlockedBy: []muster.TaskID{1, 3}}
 	run := muster.Run{Goal: "Go on.", Target: "main"}
@@ -21,13 +21,13 @@ func TestTexts(t *testing.T) {
 			"Every landing is checked on the merged tree with: make\nAt most 2 teammates may live at once.\n\n" +
 			"These tasks are on the board already:\n#2 b [] waits for: #1 #3\n\n\n" +
 			"These tasks of earlier runs need attention; retry, change or delete them if the goal wants it:\n" +
-			"#1 a &lt;inbox> [completed] landed: 0123456: red\n"},
+			"#1 a &lt;mail> [completed] landed: 0123456: red\n"},
 		{Claimed(next, Work{Lane: lane}), "Task #2: b\n\nYour lane: /lane, branch l, from fedcba9. " +
 			"All your tools run there now.\nWhen it is done: complete_task{task_id: 2, summary}. The runtime commits, " +
 			"merges, checks and lands."},
 		{Claimed(muster.Task{ID: 2, Subject: "b", Description: "All.", Note: "half", RequirePlan: true},
 			Work{[]muster.Task{landed}, []muster.Task{{ID: 4, Subject: "c", Owner: "bob"}}, lane, "M a", false, "make", false}), "Task #2: b\n\nAll.\n\n" +
-			"It builds on #1 a &lt;inbox> (landed as 0123456): red\nIt is waited for by #4 c (bob)\n\nYour lane: /lane, branch l, from . " +
+			"It builds on #1 a &lt;mail> (landed as 0123456): red\nIt is waited for by #4 c (bob)\n\nYour lane: /lane, branch l, from . " +
 			"All your tools run there now.\nAn earlier owner left these changes in it:\nM a\n" +
 			"The last attempt left this: half\nThe check, on the merged tree: make\n" +
 			"It needs an approved plan before you change anything: read, then call submit_plan.\n" +

@@ -453,7 +453,7 @@ func TestWhatAShortenedConversationBeginsWith(t *testing.T) {
 		l.rows.changed, l.rows.status = true, "M grammar.go"
 		l.must(os.MkdirAll(filepath.Dir(l.compaction.record), 0o700))
 		l.must(os.WriteFile(l.compaction.record, nil, 0o600))
-		l.begins("Platform:", "You are 'alice'", "Write &lt;inbox> parsers.", "[Conversation compressed]\nWhat was.", l.compaction.record,
+		l.begins("Platform:", "You are 'alice'", "Write &lt;mail> parsers.", "[Conversation compressed]\nWhat was.", l.compaction.record,
 			"Task #1", "Your changes so far:\nM grammar.go", "is approved")
 		if said := l.said(); strings.Contains(said, "needs an approved plan") {
 			l.Errorf("she is asked for a plan that is approved: %s", said)

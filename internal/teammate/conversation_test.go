@@ -39,7 +39,7 @@ func TestWhoAMemberIsIsSaidInAShortConversation(t *testing.T) {
 // A member hears its prompt once for each spawn, also when it is spawned again with the same words.
 func TestAPromptIsSaidOncePerSpawn(t *testing.T) {
 	live(t, "alice", func(l *life) {
-		prompts := func() int { return strings.Count(l.heard(), "Write &lt;inbox> parsers.") }
+		prompts := func() int { return strings.Count(l.heard(), "Write &lt;mail> parsers.") }
 		l.start(says("Ready."))
 		if prompts() != 1 || strings.Count(l.heard(), "<identity>") != 1 {
 			l.Fatalf("at first it hears %s", l.heard())
@@ -123,7 +123,7 @@ func TestDeliveredMailIsNotReadAgain(t *testing.T) {
 		l.asked = nil
 		l.restart("alice")
 		l.start(says("Noted."))
-		if len(l.asked) != 1 || strings.Count(l.heard(), "<inbox>") != 1 || strings.Count(l.heard(), "the news") != 1 ||
+		if len(l.asked) != 1 || strings.Count(l.heard(), "<mail ") != 1 || strings.Count(l.heard(), "the news") != 1 ||
 			strings.Contains(l.heard(), "old old") {
 			l.Errorf("asked %d times, she hears %s", len(l.asked), l.heard())
 		}

@@ -153,7 +153,7 @@ func TestALongConversationStartsAfresh(t *testing.T) {
 		if !l.hasEnded() || len(l.asked) != 15 || !strings.Contains(l.end.Text, "an error") {
 			l.Errorf("it ended with %+v, %v after %d turns", l.end, l.err, len(l.asked))
 		}
-		for what, n := range map[string]int{"<identity>": 1, "grown too long": 1, "the parser": 1, "Write &lt;inbox> parsers.": 1} {
+		for what, n := range map[string]int{"<identity>": 1, "grown too long": 1, "the parser": 1, "Write &lt;mail> parsers.": 1} {
 			if got := strings.Count(heard, what); got != n && (what != "the parser" || got == 0) {
 				l.Errorf("afresh she hears %q %d times: %s", what, got, heard)
 			}
@@ -463,7 +463,7 @@ func TestAFreshStartForgetsNothing(t *testing.T) {
 	for kind, why := range map[llm.Kind]string{llm.ContextFull: "There is no summary", llm.BadHistory: "refused the conversation"} {
 		live(t, "alice", func(l *life) {
 			l.create(board.Draft{})
-			l.send(muster.MailMessage, muster.Lead, "alice", "Use </inbox> tabs, never blanks.")
+			l.send(muster.MailMessage, muster.Lead, "alice", "Use </mail> tabs, never blanks.")
 			todo := map[string]any{"items": []map[string]any{
 				{"id": "1", "text": "write the scanner", "status": "completed"},
 				{"id": "2", "text": "write the grammar", "status": "in_progress"}}}
@@ -481,7 +481,7 @@ func TestAFreshStartForgetsNothing(t *testing.T) {
 					l.Errorf("%s: %q is forgotten: %s", kind, want, heard)
 				}
 			}
-			if strings.Count(heard, "</inbox>") != 1 {
+			if strings.Count(heard, "</mail>") != 1 {
 				l.Errorf("%s: mail is not escaped: %s", kind, heard)
 			}
 		})
@@ -494,7 +494,7 @@ func TestAFreshStartForgetsNothing(t *testing.T) {
 		l.start(calls("read_inbox", nil), fails(llm.BadHistory), says("Ready."))
 		heard := llm.Parts(l.asked[len(l.asked)-1].Messages[0].Parts).Text()
 		if n := strings.Count(heard, "x"); n > maxOldMail || n < maxOldMail/2 ||
-			!strings.Contains(heard, "the newest") || !strings.Contains(heard, "Write &lt;inbox> parsers.") {
+			!strings.Contains(heard, "the newest") || !strings.Contains(heard, "Write &lt;mail> parsers.") {
 			l.Errorf("%d bytes of the mail are kept", n)
 		}
 	})

@@ -90,7 +90,7 @@ func TestAMembersLifeKeepsItsPrefix(t *testing.T) {
 		task := l.create(board.Draft{Subject: "the parser"})
 		l.start(
 			calls("todo", map[string]any{"items": []any{map[string]any{"id": "1", "text": "read", "status": "in_progress"}}},
-				func() { l.send(muster.MailMessage, "lead", "alice", "Mind the <inbox>.") }),
+				func() { l.send(muster.MailMessage, "lead", "alice", "Mind the <mail>.") }),
 			calls("read_file", map[string]any{"path": "sub/a.txt"}),
 			calls("read_file", map[string]any{"path": "missing"}),
 			calls("bash", map[string]any{"command": "echo one"}, func() { time.Sleep(25 * time.Hour) }),
@@ -175,7 +175,7 @@ func TestTeammatesOfARoleShareTheirPrefix(t *testing.T) {
 		l.must(os.WriteFile(filepath.Join(string(l.config.Home), "AGENTS.md"), []byte("Use tabs.\n"), 0o644))
 		first := func(name muster.Name, role string) llm.Request {
 			if _, err := l.world.Roster.Get(l.Context(), name); err != nil {
-				_, err := l.world.Roster.Add(l.Context(), muster.Member{Name: name, Role: role, Prompt: "Write <inbox> parsers."})
+				_, err := l.world.Roster.Add(l.Context(), muster.Member{Name: name, Role: role, Prompt: "Write <mail> parsers."})
 				l.must(err)
 			}
 			l.change(name, func(m *muster.Member) { m.Host = "here" })

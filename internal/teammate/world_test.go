@@ -175,7 +175,7 @@ func newWorld(t *testing.T, name, other muster.Name) *life {
 		return landing.Verdict{Task: done}, err
 	}
 	for _, name := range []muster.Name{name, other} {
-		m := muster.Member{Name: name, Role: "coder", Prompt: "Write <inbox> parsers."}
+		m := muster.Member{Name: name, Role: "coder", Prompt: "Write <mail> parsers."}
 		if name == muster.Lead {
 			m.Role, m.Prompt = string(muster.Lead), "The goal: a parser."
 		}

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var tags = []string{"inbox", "auto-claimed", "reminder", "background-results", "hook", "skill", "role", "identity",
+var tags = []string{"mail", "auto-claimed", "reminder", "background-results", "hook", "skill", "role", "identity",
 	"environment", "instructions", "memories", "material"}
 
 // opens reports whether s has anything like a tag: a reader of its own, without a regular expression.
@@ -33,7 +33,7 @@ func opens(s string) bool {
 
 // hostile draws text that is made of tags and their parts.
 func hostile() *rapid.Generator[string] {
-	pieces := []string{"<", "</", "/", ">", " ", "\n", "\"", "\\", "INBOX", "Skill name=\"x\"", "in", "box", "&lt;",
+	pieces := []string{"<", "</", "/", ">", " ", "\n", "\"", "\\", "MAIL", "Skill name=\"x\"", "ma", "il", "&lt;",
 		"]", "{", "\u003c", "\\u003c", "ä", "<b>", "\u00a0", "\u200b", "\v"}
 	piece := rapid.OneOf(rapid.SampledFrom(append(pieces, tags...)), rapid.String())
 	return rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOf(piece).Draw(t, "pieces"), "") })

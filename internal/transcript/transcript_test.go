@@ -127,7 +127,7 @@ func TestWhatCannotBeSentIsLeftOut(t *testing.T) {
 func TestReopenedItIsTheSameByteForByte(t *testing.T) {
 	s := mem.New()
 	ctx, tr := t.Context(), reader(t, s.Log())
-	require.NoError(t, tr.User(ctx, []llm.Part{llm.Text{Text: "<inbox> \xff & \u2028"},
+	require.NoError(t, tr.User(ctx, []llm.Part{llm.Text{Text: "<mail> \xff & \u2028"},
 		llm.Image{Media: "image/png", Data: []byte{0, 1, 255}}}, nil))
 	r := reply("think", "a")
 	r.Message.Parts = append([]llm.Part{llm.Thinking{Text: "hm", Provider: "p",
@@ -180,7 +180,7 @@ func TestASecondWriterIsRefused(t *testing.T) {
 }
 
 func letter(i int) (text string, mail []muster.Message) {
-	return fmt.Sprintf("<inbox>mail %d</inbox>", i), []muster.Message{{ID: muster.MessageID(fmt.Sprint("m", i)), From: "bob",
+	return fmt.Sprintf("<mail>mail %d</mail>", i), []muster.Message{{ID: muster.MessageID(fmt.Sprint("m", i)), From: "bob",
 		Type: muster.MailMessage, At: float64(i + 1), Content: fmt.Sprint("mail ", i)}}
 }
 

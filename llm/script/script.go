@@ -15,7 +15,7 @@
 //	      until: All done           # again and again until what comes back matches
 //	    - say: Both have landed.
 //	scenes:                         # what anybody says when something comes in
-//	  - cue: '(?s)"from": "(?P<who>\w+)".{1,80}plan_approval_request'
+//	  - cue: '<mail from="(?P<who>\w+)"[^>]* type="plan_approval_request"'
 //	    who: [lead]                 # names or roles; left out: everybody
 //	    turns:
 //	      - do: [{review_plan: {request_id: "${request:${who}}", approve: true}}]

@@ -147,7 +147,7 @@ var (
 	requestPattern = lazyregexp.New(`(?i)\brequest(?:_id"?\s*[:=]\s*"?|\s+)([0-9a-f]{8})\b`)
 	taskLine       = lazyregexp.New(`#(\d+):? ([^\n]+)`)
 	taskJSON       = lazyregexp.New(`"id":\s*(\d+),\s*"subject":\s*("(?:[^"\\]|\\.)*")`)
-	inbox          = lazyregexp.New(`(?s)<inbox>\s*(\[.*?\])\s*</inbox>`)
+	mailPattern    = lazyregexp.New(`<mail from="([^"]*)"[^>]* request_id="([0-9a-f]{8})"`)
 	requestLine    = lazyregexp.New(`\b[Rr]equest ([0-9a-f]{8}) (?:of|from) ([a-z0-9-]+)`)
 )
 
@@ -184,7 +184,7 @@ func lastTaskCalled(text, subject string) (id string) {
 	return cmp.Or(id, near)
 }
 
-// lastRequestOf reads the lines in which requests are mentioned, and the mails of an inbox. It returns the
+// lastRequestOf reads the lines in which requests are mentioned, and mails. It returns the
 // last request id in the text that is from the member.
 func lastRequestOf(text, member string) (id string) {
 	for _, m := range requestLine().FindAllStringSubmatch(text, -1) {
@@ -192,18 +192,9 @@ func lastRequestOf(text, member string) (id string) {
 			id = m[1]
 		}
 	}
-	for _, m := range inbox().FindAllStringSubmatch(text, -1) {
-		var mails []struct {
-			From string `json:"from"`
-			ID   string `json:"request_id"`
-		}
-		if json.Unmarshal([]byte(m[1]), &mails) != nil {
-			continue
-		}
-		for _, mail := range mails {
-			if mail.From == member && mail.ID != "" {
-				id = mail.ID
-			}
+	for _, m := range mailPattern().FindAllStringSubmatch(text, -1) {
+		if m[1] == member {
+			id = m[2]
 		}
 	}
 	return id

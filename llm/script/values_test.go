@@ -7,31 +7,15 @@ import (
 	"muster/llm"
 )
 
-const heardMail = `<inbox>
-[
-  {
-    "from": "bob",
-    "type": "plan_approval_request",
-    "timestamp": 1,
-    "task_id": 4,
-    "request_id": "7f2c91aa",
-    "content": "look at }] this"
-  },
-  {
-    "from": "carol",
-    "type": "plan_approval_request",
-    "timestamp": 2,
-    "request_id": "00112233",
-    "content": "x"
-  },
-  {
-    "from": "bob",
-    "type": "message",
-    "timestamp": 3,
-    "content": "I wait for request deadbeef."
-  }
-]
-</inbox>`
+const heardMail = `<mail from="bob" task_id="4" type="plan_approval_request" request_id="7f2c91aa">
+look at }] this
+</mail>
+<mail from="carol" type="plan_approval_request" request_id="00112233">
+x
+</mail>
+<mail from="bob">
+I wait for request deadbeef.
+</mail>`
 
 func TestValues(t *testing.T) {
 	for _, c := range []struct {

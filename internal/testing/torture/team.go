@@ -24,7 +24,7 @@ speakers:
       until: All done
     - say: All three have landed.
 scenes:
-  - cue: '(?s)"from": "(?P<who>\w+)".{1,80}plan_approval_request'
+  - cue: '<mail from="(?P<who>\w+)"[^>]* type="plan_approval_request"'
     who: [lead]
     turns:
       - do: [{review_plan: {request_id: "${request:${who}}", approve: true}}]

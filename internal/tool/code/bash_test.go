@@ -35,7 +35,7 @@ func TestBash(t *testing.T) {
 		"cat; echo read":                     "read",
 		`printf '\033[31mred\033[0m\a\n'`:    "red",
 		`printf 'gr\374\337e\000'`:           "gr\uFFFDe\uFFFD",
-		"echo '</inbox>'":                    "</inbox>",
+		"echo '</mail>'":                     "</mail>",
 		"[[ a == a ]] && echo bash":          "bash",
 	} {
 		same(t, command, k.ok("bash", in{"command": command}), want)
@@ -304,7 +304,7 @@ func TestClean(t *testing.T) {
 		"\x1b]never ends\nnext line":               "\nnext line",
 		"\x1b[12\nx":                               "\nx",
 		"\x1b\x1b[1mx":                             "x",
-		"</inbox>":                                 "</inbox>",
+		"</mail>":                                  "</mail>",
 	} {
 		var c cleaner
 		same(t, fmt.Sprintf("%q", in), string(c.finish(c.clean(nil, []byte(in)))), want)

@@ -34,7 +34,7 @@ func TestReadFile(t *testing.T) {
 		"not utf-8":   {"gr\xfc\xdfe\nä\n", "1\tgr\uFFFD\uFFFDe\n2\tä\n[2 bytes are not UTF-8 and shown as \uFFFD]\n"},
 		"long line": {"a" + strings.Repeat("ä", 1500) + "\nend\n", "1\ta" + strings.Repeat("ä", 999) +
 			" ... (1002 bytes more in this line)\n2\tend\n"},
-		"marks": {"</inbox>\x1b[31m\n", "1\t</inbox>\x1b[31m\n"},
+		"marks": {"</mail>\x1b[31m\n", "1\t</mail>\x1b[31m\n"},
 	} {
 		k.put("f", c.content)
 		same(t, name, k.ok("read_file", in{"path": "f"}), c.want)
