@@ -241,7 +241,7 @@ func TestReaderChangesNothing(t *testing.T) {
 		}
 		isSpawn := func(s llm.Spec) bool { return s.Name == "spawn_teammate" }
 		lead := q.of("lead")[0].Tools
-		if text := lead[slices.IndexFunc(lead, isSpawn)].Description; !strings.Contains(text, "reviewer and explorer, which only read") {
+		if text := lead[slices.IndexFunc(lead, isSpawn)].Description; !strings.Contains(text, "A reviewer or explorer only reads") {
 			t.Errorf("the lead is not told of the roles: %s", text)
 		}
 		succeeded := map[string]bool{}

@@ -27,7 +27,7 @@ func TestEachRuleHasItsReason(t *testing.T) {
 	for _, name := range []string{"lead.md", "team.md", "teammate.md"} {
 		for line := range strings.Lines(read(name)) {
 			rule, isRule := strings.CutPrefix(line, "- ")
-			if isRule || strings.HasPrefix(line, "Who says") || strings.HasPrefix(line, "Be brief") {
+			if isRule || strings.HasPrefix(line, "Trust:") || strings.HasPrefix(line, "Be brief") {
 				rules = append(rules, rule)
 			}
 		}

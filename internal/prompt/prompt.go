@@ -34,11 +34,8 @@ func read(name string) string {
 // Tool returns the description of a tool, which is in tools/NAME.md. It panics if there is none.
 func Tool(name string) string { return read("tools/" + name + ".md") }
 
-// Lead returns the lead's system prompt: what all leads read, and what this one does. It does not change during the
-// lead's life.
-func Lead(team muster.Name) []string {
-	return []string{read("lead.md"), fmt.Sprintf("Your name is lead. The team is %s.", team)}
-}
+// Lead returns the system prompt of all leads. Identity says the name and the team, in the first message.
+func Lead() []string { return []string{read("lead.md")} }
 
 // TeamRules returns what the lead reads when it begins to lead a team.
 func TeamRules() string { return read("team.md") }

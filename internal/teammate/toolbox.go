@@ -85,7 +85,7 @@ func (b *toolbox) newProfile(ctx context.Context) *profile {
 	p.system = prompt.Teammate(b.record.Role, b.team, b.secrets.String(b.role.Render()), b.role.Writes())
 	toolsFor := teamtools.ForTeammate
 	if b.record.Name == muster.Lead {
-		p.system, toolsFor = prompt.Lead(b.team), teamtools.ForLead
+		p.system, toolsFor = prompt.Lead(), teamtools.ForLead
 	}
 	dir := b.newWorkdir()
 	team := toolsFor(b.caller, b.records)

@@ -32,7 +32,7 @@ const (
 
 // globInput is the input of glob.
 type globInput struct {
-	Pattern string `json:"pattern" jsonschema:"such as *.go or src/**/*_test.go"`
+	Pattern string `json:"pattern"`
 	Path    string `json:"path,omitempty" jsonschema:"directory"`
 	Sort    string `json:"sort,omitempty" jsonschema:"age: last changed first"`
 }
