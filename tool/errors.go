@@ -3,6 +3,8 @@ package tool
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"muster"
 	"muster/llm"
@@ -19,13 +21,23 @@ func FromError(err error) (llm.Result, error) {
 }
 
 // ErrorText returns an error as a model reads it: what happened, then the hint of a *muster.Error in its
-// chain.
+// chain. A command of muster in the hint is for people: the tool that does the same takes its place, and a line
+// with another command is left out.
 func ErrorText(err error) string {
-	if e, ok := errors.AsType[*muster.Error](err); ok && e.Hint != "" {
-		return fmt.Sprintf("%v: %s", err, e.Hint)
+	e, ok := errors.AsType[*muster.Error](err)
+	if !ok {
+		return err.Error()
 	}
-	return err.Error()
+	lines := strings.Split(toolsForCommands.Replace(e.Hint), "\n")
+	lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" || strings.Contains(line, "muster ") })
+	if len(lines) == 0 {
+		return err.Error()
+	}
+	return fmt.Sprintf("%v: %s", err, strings.Join(lines, "\n"))
 }
+
+var toolsForCommands = strings.NewReplacer("muster worktree list", "worktree_list", "muster task list", "task_list",
+	"muster task show", "task_list", "muster team list", "list_teammates")
 
 // Classify marks an error of the services that a tool works on, if it is not for the model. The model can
 // act on a *muster.Error and reads it. Unavailable, and every other error, means that the runtime is in
