@@ -47,6 +47,8 @@ type Agent struct {
 	MaxTokens int    // of a reply; 0 for the adapter's default
 	Tools     []llm.Tool
 	Turns     int // how often the model is asked; 0 for 30
+	// Surroundings are what it is told first: the project's instructions, and where it works.
+	Surroundings []string
 	// KeepDiff writes a difference to a file that the agent can read.
 	KeepDiff func(text string) (path string, err error)
 	// OnReply gets every reply.
@@ -75,7 +77,9 @@ func (a Agent) converse(ctx context.Context, d *decision, message string) error 
 		prefix.Tools = append(prefix.Tools, t.Spec())
 	}
 	talk := loop.NewMemory(prefix)
-	talk.Say(llm.Text{Text: message})
+	for _, text := range append(slices.Clone(a.Surroundings), message) {
+		talk.Say(llm.Text{Text: text})
+	}
 	reminders := 0
 	boundary := func(_ context.Context, b loop.Boundary) (bool, error) {
 		switch {

@@ -53,10 +53,10 @@ func (f Facts) Texts() (stable, now string) {
 	return b.String(), c.String() + "</environment>"
 }
 
-// SubagentDir tells a subagent where its tools run.
+// SubagentDir tells a subagent or a reviewer where its tools run.
 func SubagentDir(dir string) string {
-	return fmt.Sprintf("<environment>\nWorking directory: %s, a git worktree. Look and work in it, not in the "+
-		"user's checkout.\n</environment>", dir)
+	return fmt.Sprintf("<environment>\nWorking directory: %s, a git worktree. A path below the repository means the "+
+		"file there.\n</environment>", dir)
 }
 
 // ScratchView tells a member without a task where its tools run.

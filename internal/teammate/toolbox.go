@@ -153,6 +153,16 @@ func (b *toolbox) recoverer(ctx context.Context, name string) tool.Recoverer {
 	return nil
 }
 
+// surroundings is what an agent without a conversation of its own is told first.
+func (b *toolbox) surroundings(ctx context.Context, dir *workdir) ([]string, error) {
+	at, err := dir.Workdir(ctx)
+	if err != nil {
+		return nil, err
+	}
+	about, err := b.facts(ctx, true)
+	return append(about, prompt.SubagentDir(at.Dir)), err
+}
+
 // newSubagent makes the subagent tool. Its tools have the same wrappers as the member's: the journal tells what it did.
 func (b *toolbox) newSubagent(dir *workdir) llm.Tool {
 	wrap := func(list []llm.Tool) []llm.Tool {
@@ -164,16 +174,9 @@ func (b *toolbox) newSubagent(dir *workdir) llm.Tool {
 			agent.Work: {Model: work.Model, MaxTokens: work.MaxTokens}},
 		System: prompt.Subagent(), CacheKey: agentID(b.record.Name, b.team) + "/sub",
 		CacheGroup: string(b.team) + "/sub", Turns: b.subagentTurns,
-		Explore: func() []llm.Tool { return wrap(b.files.reading(subagentDir{dir, explore.NoImages, false})) },
-		Surroundings: func(ctx context.Context) ([]string, error) {
-			at, err := dir.Workdir(ctx)
-			if err != nil {
-				return nil, err
-			}
-			about, err := b.facts(ctx, true)
-			return append(about, prompt.SubagentDir(at.Dir)), err
-		},
-		MayWork: func(ctx context.Context) error { return b.claims.plans.require(ctx, "subagent") },
+		Explore:      func() []llm.Tool { return wrap(b.files.reading(subagentDir{dir, explore.NoImages, false})) },
+		Surroundings: func(ctx context.Context) ([]string, error) { return b.surroundings(ctx, dir) },
+		MayWork:      func(ctx context.Context) error { return b.claims.plans.require(ctx, "subagent") },
 		OnUsage: func(ctx context.Context, r llm.Reply) {
 			b.claims.diary.replied(ctx, r, map[string]any{"subagent": true})
 		},
@@ -196,7 +199,11 @@ func (b *toolbox) review(ctx context.Context, r landing.ReviewRequest) (v landin
 	file, _ := roles.Named(b.roles, r.Role)
 	dir := subagentDir{b.newWorkdir(), x.NoImages, true}
 	tools := allowed(file, b.files.reading(dir))
-	return landingagent.Agent{Team: b.team, Role: r.Role, File: file, Model: x.Model, MaxTokens: x.MaxTokens,
+	about, err := b.surroundings(ctx, dir.workdir)
+	if err != nil {
+		return v, err
+	}
+	return landingagent.Agent{Team: b.team, Surroundings: about, Role: r.Role, File: file, Model: x.Model, MaxTokens: x.MaxTokens,
 		ModelName: cmp.Or(x.Name, "the team's model"), Turns: b.subagentTurns,
 		Tools: b.wraps.around(tools, b.nested.ofSubagent(), dir.workdir, true),
 		KeepDiff: func(text string) (string, error) {
