@@ -15,7 +15,7 @@ import (
 )
 
 // teamTools are tools that only a lead with a team is offered.
-var teamTools = []string{"wait", "broadcast", "list_teammates", "task_update", "review_plan", "worktree_run"}
+var teamTools = []string{"wait", "broadcast", "list_teammates", "task_update", "review_plan"}
 
 func offered(r llm.Request) (names []string) {
 	for _, s := range r.Tools {

@@ -16,6 +16,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/landing"
 	"muster/internal/landingagent"
+	"muster/internal/lazyregexp"
 	"muster/internal/memory"
 	"muster/internal/proc"
 	"muster/internal/prompt"
@@ -109,13 +110,31 @@ func (b *toolbox) newProfile(ctx context.Context) *profile {
 		return name == "compact" || !teamtools.IsForOne(name) &&
 			slices.ContainsFunc(team, func(t llm.Tool) bool { return t.Spec().Name == name })
 	}
+	patches := slices.ContainsFunc(p.bare, func(t llm.Tool) bool { return t.Spec().Name == "apply_patch" })
+	needsLanes := b.needsLanes(ctx)
 	for _, t := range p.bare {
-		if s := t.Spec(); !isMerged(s.Name) && !(needsFew && isForTeam(s.Name)) {
+		s := t.Spec()
+		hidden := isMerged(s.Name) || needsFew && isForTeam(s.Name) ||
+			patches && (s.Name == "edit_file" || s.Name == "write_file") ||
+			!needsLanes && strings.HasPrefix(s.Name, "worktree_")
+		if !hidden {
 			p.specs = append(p.specs, s)
 		}
 	}
 	p.size = compact.PrefixTokens(p.system, p.specs)
 	return p
+}
+
+// needsLanes reports whether the tools for lanes are offered: the goal speaks of worktrees, or a person has made a lane
+// without a task.
+func (b *toolbox) needsLanes(ctx context.Context) bool {
+	run, err := b.claims.run(ctx)
+	if err != nil || run.Cap == 0 {
+		return false
+	}
+	lanes, _ := b.records.Lanes.List(ctx) // the tools say what is wrong with them
+	return strings.Contains(strings.ToLower(run.Goal+run.FirstWords), "worktree") ||
+		slices.ContainsFunc(lanes, func(l muster.Lane) bool { return l.TaskID == 0 && l.Name != ownLaneName })
 }
 
 // growing looks, after a call that the lead makes, whether it still works alone. If not, the result has the rules for a
@@ -247,10 +266,12 @@ func (f *fileTools) keep(name, text string) (path string, err error) {
 	return path, durable.WriteBelow(f.options.Root, path, []byte(text))
 }
 
-// knowsPatches reports whether a model was trained on apply_patch: those of OpenAI were. Others edit better without it.
+// patchModels match the models that were trained on apply_patch, and write it in the place of other edits: those of
+// OpenAI from gpt-5 on.
+var patchModels = lazyregexp.New(`^gpt-([5-9]|[1-9]\d|oss)|codex`)
+
 func knowsPatches(model string) bool {
-	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
-	return strings.HasPrefix(name, "gpt-") || strings.Contains(name, "codex")
+	return patchModels().MatchString(strings.ToLower(model[strings.LastIndexByte(model, '/')+1:]))
 }
 
 func (f *fileTools) execInLane(ctx context.Context, dir, command string, timeout time.Duration) (string, int, error) {

@@ -352,7 +352,8 @@ func TestAnsweringAShutdown(t *testing.T) {
 
 // Only models that were trained on apply_patch read of it.
 func TestWhoKnowsPatches(t *testing.T) {
-	for model, want := range map[string]bool{"openai/gpt-5.1": true, "gpt-5-codex": true, "openrouter/openai/GPT-4.1": true,
+	for model, want := range map[string]bool{"openai/gpt-5.1": true, "gpt-5-codex": true, "openrouter/openai/GPT-5": true, "openai/gpt-4.1": false,
+		"openai/gpt-oss-120b":       true,
 		"anthropic/claude-opus-4-5": false, "deepseek/deepseek-chat": false, "script/gpt-x.yaml/other": false, "": false} {
 		if got := knowsPatches(model); got != want {
 			t.Errorf("%s: %v, want %v", model, got, want)
@@ -525,5 +526,52 @@ func TestNestedInstructionsOfCommandsAndPatches(t *testing.T) {
 				t.Errorf("%s %q, failed: %v: %q, want %q", x.tool, x.input, fails, got, want)
 			}
 		}
+	}
+}
+
+// The lead of a team is offered the tools for lanes when the goal speaks of worktrees, or when a person has made a lane
+// without a task. A model that was trained on apply_patch has no other tool for edits beside it. All can be called.
+func TestOfferedTools(t *testing.T) {
+	for name, c := range map[string]struct {
+		goal, model string
+		lane        muster.Lane
+		cap         int
+		want        []string
+	}{
+		"a goal":              {goal: "Mend it.", cap: 4, want: []string{"edit_file", "write_file"}},
+		"a goal of worktrees": {goal: "Look at my Worktrees.", cap: 4, want: []string{"edit_file", "write_file", "worktree_list"}},
+		"no teammates":        {goal: "Look at my worktrees.", want: []string{"edit_file", "write_file"}},
+		"a task's lane":       {lane: muster.Lane{Name: "task-1", TaskID: 1}, cap: 4, want: []string{"edit_file", "write_file"}},
+		"the lead's own lane": {lane: muster.Lane{Name: ownLaneName}, cap: 4, want: []string{"edit_file", "write_file"}},
+		"a person's lane":     {lane: muster.Lane{Name: "mine"}, cap: 4, want: []string{"edit_file", "write_file", "worktree_list"}},
+		"patches":             {model: "openai/gpt-5.5", cap: 4, want: []string{"apply_patch"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live(t, muster.Lead, func(l *life) {
+				l.run.Goal, l.run.Cap = c.goal, c.cap
+				if c.lane.Name != "" {
+					l.rows.put(c.lane, worktree.Occupant{})
+				}
+				l.toolbox.models.own.Name = c.model
+				l.toolbox.unload()
+				p := l.toolbox.get(l.Context())
+				var got []string
+				for _, s := range p.specs {
+					if slices.Contains([]string{"apply_patch", "edit_file", "write_file", "worktree_list"}, s.Name) {
+						got = append(got, s.Name)
+					}
+				}
+				slices.Sort(got)
+				slices.Sort(c.want)
+				if !slices.Equal(got, c.want) {
+					t.Errorf("offered: %v, want %v", got, c.want)
+				}
+				for _, name := range []string{"edit_file", "worktree_list"} {
+					if !slices.ContainsFunc(p.tools, func(t llm.Tool) bool { return t.Spec().Name == name }) {
+						t.Errorf("%s cannot be called", name)
+					}
+				}
+			})
+		})
 	}
 }
