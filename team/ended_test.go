@@ -18,7 +18,7 @@ import (
 )
 
 // A process that dies when the run's record says that it has ended, and the journal does not yet, leaves an end that
-// nobody was told. Resume gives that run's summary, without a word from a model, and does so once.
+// no mail was sent. Resume gives that run's summary, without a word from a model, and does so once.
 func TestResumeTellsAnEndThatNobodyWasTold(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -140,7 +140,7 @@ speakers:
 		h.heard("alice", "I am here.", 1)
 		h.heard("alice", "Are you there?", 1)
 		h.heard("lead", "alice has shut down: it reads this when it is spawned again. To start it again call spawn_teammate", 1)
-		h.heard("lead", "Sent to bob. Not sent to who has shut down: alice. To start it again call spawn_teammate", 1)
+		h.heard("lead", "Sent to bob. These have shut down: alice. To start it again call spawn_teammate", 1)
 		h.heard("lead", "alice found nothing to do for 1m0s and shuts down", 1)
 		if h.task(1).Owner != "alice" || h.member("alice").Epoch < 3 {
 			t.Errorf("%+v", h.task(1))

@@ -59,7 +59,7 @@ type Agent struct {
 var errTurns = errors.New("it has used all its turns")
 
 // reminder is said to a reviewer that ends without its answer.
-const reminder = "Only a call of verdict decides. Call it now, or read what you still need and call it then."
+const reminder = "Only a call of verdict decides. Call verdict now, or after you have read what you still need."
 
 // converse runs the agent until the verdict is there, or to its end. The conversation is never made shorter: an agent
 // that has filled its window has read more than its answer needs, and a reviewer that has lost the work from sight must

@@ -236,7 +236,8 @@ func renderMail(m muster.Message) string {
 		attribute("approve", fmt.Sprint(*m.Approve))
 	}
 	body.WriteString(m.Content)
-	for _, x := range []struct{ name, text string }{{"Plan", m.Plan}, {"Feedback", m.Feedback}, {"Other fields", other(m)}} {
+	parts := []struct{ name, text string }{{"Plan", m.Plan}, {"Feedback", m.Feedback}, {"Other fields", other(m)}}
+	for _, x := range parts {
 		if x.text != "" {
 			fmt.Fprintf(&body, "\n%s: %s", x.name, x.text)
 		}

@@ -60,7 +60,7 @@ type (
 // answers the same.
 func (l *lead) Wait(ctx context.Context, landings bool) (llm.Result, error) {
 	if t, ok := l.tasks.CurrentTask(); ok {
-		return llm.ErrorResult("Task #%d is in your own hand: complete it or give it back before you wait.", t.ID), nil
+		return llm.ErrorResult("Task #%d is yours: call complete_task or release_task before you call wait.", t.ID), nil
 	}
 	w, err := l.sleep(ctx, landings)
 	if err != nil {
@@ -181,19 +181,19 @@ func wakeReason(f wakeFacts) (text string, about []string) {
 		return "Nothing can wake you: " + f.progress.Stuck + ".", nil
 	case len(f.requests) > 0:
 		r := f.requests[0]
-		return fmt.Sprintf("Request %s of %s (%s, task #%d) waits for your decision. Decide it, or wait again to "+
-			"leave it to the user.", r.ID, r.From, r.Kind, r.TaskID), []string{string(r.ID)}
+		return fmt.Sprintf("Request %s of %s (%s, task #%d) waits for your decision. Call review_plan, or call wait "+
+			"again to leave it to the user.", r.ID, r.From, r.Kind, r.TaskID), []string{string(r.ID)}
 	case len(f.unclaimable) > 0:
 		var reasons []string
 		for _, t := range f.unclaimable {
 			reasons = append(reasons, unclaimedReason(t)+" ("+prompt.TaskLine(t)+")")
 			about = append(about, string(claimKey(t)))
 		}
-		return "Nobody may take what is ready: " + strings.Join(reasons, "; ") + ".", about
+		return "No teammate can claim the tasks that are ready: " + strings.Join(reasons, "; ") + ".", about
 	case len(f.heldOutside) > 0:
 		t := f.heldOutside[0]
-		text = fmt.Sprintf("The team waits for task #%d (%s), which %s holds from outside the team. Wait again to "+
-			"leave it to them, or take it back: task_update {task_id: %d, status: pending}.",
+		text = fmt.Sprintf("The team waits for task #%d (%s), which %s holds from outside the team. Call wait again "+
+			"to leave it to them, or take it back with task_update {task_id: %d, status: pending}.",
 			t.ID, t.Subject, t.Owner, t.ID)
 		return text, []string{string(claimKey(t))}
 	}
@@ -260,7 +260,7 @@ func (s *staff) Spawn(ctx context.Context, m muster.Member) (muster.Member, erro
 	}
 	if n >= run.Cap {
 		return muster.Member{}, muster.Errorf(muster.Invalid, "%d teammates live and %d is the most this run may have "+
-			"(--teammates): wait for them, or shut one down first", n, run.Cap)
+			"(--teammates): call wait, or request_shutdown for one of them first", n, run.Cap)
 	}
 	m.StartedBy, m.Status = s.diary.name, muster.Working
 	m, err = s.team.Roster.Add(ctx, m)

@@ -171,7 +171,7 @@ func TestWakeReason(t *testing.T) {
 		{"a request waits", wakeFacts{progress: canGoOn, requests: []muster.Request{request}},
 			"Request 0000beef of alice (plan_approval, task #3) waits for your decision."},
 		{"nobody may take a task", wakeFacts{progress: canGoOn, unclaimable: []muster.Task{forTester}},
-			"Nobody may take what is ready: task #4 is for a tester and there is none"},
+			"No teammate can claim the tasks that are ready: task #4 is for a tester and there is none"},
 	} {
 		got, about := wakeReason(c.f)
 		if (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) {

@@ -106,7 +106,7 @@ func TestALeadIsToldAgainOfARequest(t *testing.T) {
 		l.change("alice", func(m *muster.Member) { m.Status = muster.Working })
 		over := l.wait(false)
 		l.create(board.Draft{Subject: "tests", Role: "tester"})
-		if w := <-over; w.err != nil || !strings.HasPrefix(w.text, "Nobody may take what is ready: task #1 is for a tester") ||
+		if w := <-over; w.err != nil || !strings.HasPrefix(w.text, "No teammate can claim the tasks that are ready: task #1 is for a tester") ||
 			!strings.Contains(w.text, "(#1 tests ") || w.took != 0 {
 			l.Errorf("an unclaimable task: %+v", w)
 		}
@@ -406,7 +406,7 @@ func TestTheUserStopsATurn(t *testing.T) {
 		}
 		l.send(muster.MailMessage, muster.User, muster.Lead, "Do this instead.")
 		synctest.Wait()
-		for _, want := range []string{"Hear first what they want", "Do this instead.", "another question"} {
+		for _, want := range []string{"Wait for what they say", "Do this instead.", "another question"} {
 			if !strings.Contains(l.heard(), want) {
 				l.Errorf("it does not hear %q: %s", want, l.heard())
 			}

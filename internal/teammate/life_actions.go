@@ -170,7 +170,7 @@ func (a AwaitNeed) do(ctx context.Context, m *Member) error {
 func (RecoverCalls) do(ctx context.Context, m *Member) error {
 	// A landing or a plan that was cut off is waited for again: its record says how it ends.
 	m.start.Recovered = true
-	err := m.answerCalls(ctx, true, "Interrupted; the outcome is unknown: check first.")
+	err := m.answerCalls(ctx, true, "Interrupted. The outcome is unknown: check it first.")
 	if err == nil {
 		err = m.resumeHooks(ctx)
 	}
@@ -289,12 +289,12 @@ func (m *Member) beginRest(ctx context.Context) error {
 }
 
 func (AnswerStopped) do(ctx context.Context, m *Member) error {
-	err := m.answerCalls(ctx, false, "The user stopped this turn; the outcome is unknown: check first.")
+	err := m.answerCalls(ctx, false, "The user stopped this turn. The outcome is unknown: check it first.")
 	if err == nil {
 		// The words of a turn that was cut off are no last message, and the user speaks next.
 		m.phase.change(func(c *counters) { c.onHold, c.words, c.stop = true, "", "" })
 		m.emit(loop.ReplyDiscarded{})
-		err = m.conversation.remind(ctx, "The user stopped your turn here. Hear first what they want.")
+		err = m.conversation.remind(ctx, "The user stopped your turn here. Wait for what they say.")
 	}
 	if err != nil {
 		return err
@@ -507,7 +507,7 @@ func (AwaitTeam) do(ctx context.Context, m *Member) error {
 func (a TellStuck) do(ctx context.Context, m *Member) error {
 	m.lead.toldStuck = true
 	return m.wakeIf(true, m.conversation.remind(ctx, "You ended your turn, but %d %s open and nothing can move: %s. "+
-		"Do something about it, or end again to stop the run with this work left.",
+		"Change that, or end again to stop the run with this work open.",
 		a.Open, text.Plural(a.Open, "task is", "tasks are"), text.EscapeTags(a.Why)))
 }
 

@@ -348,7 +348,7 @@ func TestCallsThatWereCutOffAreAnswered(t *testing.T) {
 		restartWithCalls(l, "sure", "unsure", "bash")
 		l.must(RecoverCalls{}.do(l.Context(), l.Member))
 		if got := l.said(); strings.Count(got, "resumed sure") != 1 || strings.Contains(got, "resumed unsure") ||
-			strings.Count(got, "Interrupted; the outcome is unknown") != 2 || len(l.conversation.script.Unanswered()) != 0 {
+			strings.Count(got, "Interrupted. The outcome is unknown") != 2 || len(l.conversation.script.Unanswered()) != 0 {
 			l.Errorf("she reads %s", got)
 		}
 	})

@@ -234,7 +234,7 @@ func (s *session) stopHooks(ctx context.Context) (step boundaryStep, err error) 
 	o, err := s.hooks.run(ctx, hooks.Stop, "", nil, stopFields(c.hookStops > 0, c.words))
 	if err == nil && o.Blocked {
 		s.phase.change(func(c *counters) { c.hookStops++ })
-		step = remindStep("You would stop, but a hook of the user says that you should go on: %s",
+		step = remindStep("A hook of the user asks you to continue: %s",
 			text.EscapeTags(o.Reason))
 	}
 	return step, err

@@ -60,13 +60,13 @@ func (c *counters) betweenRounds(maxTurns int) boundaryStep {
 			c.extended, c.turns = true, 0
 		}
 		if length > 1 {
-			return remindStep("You made the same %d calls in turn three times with the same results. "+
-				"Do something else.", length)
+			return remindStep("You made the same %d calls three times, with the same results. "+
+				"Try something else.", length)
 		}
-		return remindStep("You made the same call three times with the same result. Do something else.")
+		return remindStep("You made the same call three times, with the same result. Try something else.")
 	case full && !c.extended:
 		c.extended, c.turns = true, 0
-		return remindStep("You have used %d turns. You get as many once more: %s.", limit, c.whatToDo())
+		return remindStep("You have used %d turns. You get this number once more: %s.", limit, c.whatToDo())
 	case full:
 		return boundaryStep{err: errTurns}
 	}
@@ -76,7 +76,7 @@ func (c *counters) betweenRounds(maxTurns int) boundaryStep {
 // whatToDo says what a member can do that gets nowhere.
 func (c *counters) whatToDo() string {
 	if c.hasTask {
-		return "finish, or give the task back with release_task and say what is left"
+		return "finish, or call release_task and say what is left"
 	}
 	return "finish, and answer with what you have found"
 }
@@ -95,10 +95,10 @@ func (c *counters) beforeStop(received, lead bool, task muster.TaskID, waits boo
 		c.mute++
 		switch {
 		case c.mute == 1 && c.stop == llm.StopRefused:
-			return remindStep("You refused to answer. If a part of the work cannot be done, say which and why, and " +
-				"go on with the rest.")
+			return remindStep("You refused to answer. If you cannot do a part of the work, say which part and why, " +
+				"and continue with the rest.")
 		case c.mute == 1:
-			return remindStep("Your reply was empty. Go on: call a tool, or say in words how things stand.")
+			return remindStep("Your reply was empty. Call a tool, or answer in words.")
 		case task != 0 && !lead:
 			return boundaryStep{err: errMute}
 		}
@@ -117,10 +117,10 @@ func (c *counters) beforeStop(received, lead bool, task muster.TaskID, waits boo
 		return boundaryStep{goOn: true}
 	case c.stop == llm.StopMax && cut < maxCutReplies:
 		return remindStep("Your reply was cut at its length limit and none of its calls was run. " +
-			"Go on in smaller steps: fewer calls in a reply, and a large file in pieces.")
+			"Continue in smaller steps: make fewer calls in a reply, and write a large file in parts.")
 	case forgot:
-		return remindStep("Task #%d is still yours. If it is done, call complete_task; if you cannot do it, "+
-			"release_task; if you wait for an answer, just end your turn.", task)
+		return remindStep("Task #%d is still yours. If it is done, call complete_task. If you cannot do it, "+
+			"call release_task. If you wait for an answer, end your turn.", task)
 	}
 	return boundaryStep{}
 }
@@ -402,10 +402,10 @@ func (s *standstill) decide(ends bool, whatToDo string) (step boundaryStep) {
 		return boundaryStep{err: errStandstill}
 	case ends && s.rounds >= stillMore && !s.extended:
 		s.extended, s.reminded = true, true
-		step = remindStep(begin+"You get as many once more: %s.", s.rounds, whatToDo)
+		step = remindStep(begin+"You get this number once more: %s.", s.rounds, whatToDo)
 	case s.rounds >= stillRemind && !s.reminded && !s.onlyReads:
 		s.reminded = true
-		step = remindStep(begin+"If you have what you need, begin. If you cannot go on, say why.", s.rounds)
+		step = remindStep(begin+"If you have what you need, begin. If you cannot continue, say why.", s.rounds)
 	}
 	step.tellOthers = s.rounds >= stillTell && !s.told && (!s.onlyReads || s.rounds >= stillMore)
 	s.told = s.told || step.tellOthers

@@ -191,7 +191,7 @@ func (m *Member) idleHooks(ctx context.Context) (goesOn bool, err error) {
 	if err := m.conversation.wake(ctx); err != nil {
 		return false, err
 	}
-	return true, m.conversation.remind(ctx, "You would be idle, but a hook of the user says that you should go on: %s",
+	return true, m.conversation.remind(ctx, "A hook of the user asks you to continue: %s",
 		text.EscapeTags(o.Reason))
 }
 

@@ -86,7 +86,7 @@ func New(c Config) (*Member, error) {
 // model's name, the services that exist in every process, and the tools of an embedder. messages are its conversation,
 // which tells whether a lead has a team. Nothing is started.
 func Prefix(ctx context.Context, c Config, messages []llm.Message) (system []string, tools []llm.Spec) {
-	c.Model, c.Subagent = nil, nil
+	c.Model, c.Subagent, c.Run = nil, nil, nil
 	m, _ := assemble(c) // it fails only where a model cannot be made
 	if m.isLead() {
 		m.toolbox.alone.set(!hasText(messages, prompt.TeamRules()))

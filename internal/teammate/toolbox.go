@@ -128,6 +128,9 @@ func (b *toolbox) newProfile(ctx context.Context) *profile {
 // needsLanes reports whether the tools for lanes are offered: the goal speaks of worktrees, or a person has made a lane
 // without a task.
 func (b *toolbox) needsLanes(ctx context.Context) bool {
+	if b.claims.run == nil {
+		return false // nothing runs: see Prefix
+	}
 	run, err := b.claims.run(ctx)
 	if err != nil || run.Cap == 0 {
 		return false
@@ -222,8 +225,8 @@ func (b *toolbox) review(ctx context.Context, r landing.ReviewRequest) (v landin
 	if err != nil {
 		return v, err
 	}
-	return landingagent.Agent{Team: b.team, Surroundings: about, Role: r.Role, File: file, Model: x.Model, MaxTokens: x.MaxTokens,
-		ModelName: cmp.Or(x.Name, "the team's model"), Turns: b.subagentTurns,
+	return landingagent.Agent{Team: b.team, Surroundings: about, Role: r.Role, File: file, Model: x.Model,
+		MaxTokens: x.MaxTokens, ModelName: cmp.Or(x.Name, "the team's model"), Turns: b.subagentTurns,
 		Tools: b.wraps.around(tools, b.nested.ofSubagent(), dir.workdir, true),
 		KeepDiff: func(text string) (string, error) {
 			return b.files.keep(fmt.Sprintf("%s-task-%d.diff", muster.RoleKey(r.Role), r.Task.ID), text)

@@ -191,7 +191,7 @@ func (c *claims) Claim(ctx context.Context, id muster.TaskID) (string, error) {
 		if t.ID == id || id == 0 {
 			return fmt.Sprintf("Task #%d is yours already.", t.ID), nil
 		}
-		return "", muster.Errorf(muster.Held, "you have task %d in hand: complete it or release it first", t.ID)
+		return "", muster.Errorf(muster.Held, "you hold task %d: call complete_task or release_task first", t.ID)
 	}
 	if id == 0 {
 		return c.claimNext(ctx)
@@ -327,7 +327,7 @@ func ignoreLostClaim(err error) error {
 // Release gives the current task back for a tool call. It counts as an attempt. It is Held when the work has landed.
 func (c *claims) Release(ctx context.Context, id muster.TaskID, reason string) error {
 	if t, ok := c.CurrentTask(); !ok || t.ID != id {
-		return muster.Errorf(muster.Invalid, "task %d is not in your hand", id)
+		return muster.Errorf(muster.Invalid, "you do not hold task %d", id)
 	}
 	err := c.giveUp(ctx, board.Release{Reason: "cannot", Note: reason, Counts: true, By: c.name})
 	if err == nil || errors.Is(err, muster.ErrHeld) {

@@ -332,9 +332,9 @@ func TestTheVerdictOfALanding(t *testing.T) {
 	}{
 		{muster.Completed, "", "had no change", left},
 		{muster.NeedsAttention, "red, and it is no longer yours", "red, and it is no longer yours", left},
-		{muster.NeedsAttention, "", "it needs attention now and is no longer yours", left},
+		{muster.NeedsAttention, "", "It needs attention, and is no longer yours", left},
 		{muster.InProgress, "The check is red.", "The check is red.", inLane},
-		{muster.InProgress, "", "Task #1 came back", inLane},
+		{muster.InProgress, "", "Task #1 did not land", inLane},
 	} {
 		p := newParts(t, "alice")
 		task := p.claim()
@@ -366,7 +366,7 @@ func TestCompleteOfATaskThatIsNotInHand(t *testing.T) {
 	_, err := p.config.Board.CompleteByHand(t.Context(), 2, muster.User, "done")
 	p.must(err)
 	for _, busy := range []bool{false, true} {
-		wants := map[muster.TaskID]string{0: "no task in hand", 1: "not in your hand", 2: "completed already", 9: "not in your hand"}
+		wants := map[muster.TaskID]string{0: "hold no task", 1: "do not hold", 2: "completed already", 9: "do not hold"}
 		if busy {
 			p.claim()
 			delete(wants, 0) // the task in hand
@@ -680,7 +680,7 @@ func TestReleaseGivesBackTheTask(t *testing.T) {
 	}
 	p = newParts(t, muster.Lead)
 	task = p.claim()
-	if r, err := p.lead.Wait(t.Context(), false); err != nil || !strings.Contains(r.Text(), "in your own hand") {
+	if r, err := p.lead.Wait(t.Context(), false); err != nil || !strings.Contains(r.Text(), "is yours") {
 		t.Errorf("a lead with a task waits: %+v, %v", r, err) // nobody else would do it
 	}
 	p.must(p.claims.Release(t.Context(), task.ID, "I cannot"))

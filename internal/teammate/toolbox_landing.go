@@ -32,12 +32,12 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 		if now, err := c.board.Get(ctx, id); err == nil && now.Status == muster.Completed {
 			return llm.ErrorResult("Task %d is completed already.", id), nil
 		}
-		return llm.ErrorResult("Task %d is not in your hand: claim it first.", id), nil
+		return llm.ErrorResult("You do not hold task %d: call claim_task first.", id), nil
 	}
 	// A job could write into the lane while its files are committed.
 	if n := c.jobs.Running(); n > 0 {
-		return llm.ErrorResult("%d of your background jobs still run: wait for them or stop them "+
-			"(check_background) before you complete.", n), nil
+		return llm.ErrorResult("%d of your background jobs still run: wait for them, or stop them "+
+			"with check_background, before you call complete_task.", n), nil
 	}
 	// The landing is a record with this claim's fence: after a crash it is recovered, and a lost claim is refused.
 	defer c.presence.showActivity(ctx, "lands")()
@@ -59,7 +59,7 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 	case muster.NeedsAttention:
 		c.finishTask(ctx)
 		return llm.ErrorResult("%s", cmp.Or(v.Text,
-			fmt.Sprintf("Task #%d came back too often: it needs attention now and is no longer yours.", t.ID))), nil
+			fmt.Sprintf("Task #%d failed to land too often. It needs attention, and is no longer yours.", t.ID))), nil
 	case muster.Completed:
 		c.finishTask(ctx)
 		return tool.Text(completedText(v.Task, v.Changes, v.Note)), nil
@@ -69,7 +69,7 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 	c.phase.noteChange()
 	c.collisions.Returned(t.ID)
 	return llm.ErrorResult("%s", cmp.Or(v.Text,
-		fmt.Sprintf("Task #%d came back: mend it in your lane and complete it again.", t.ID))), nil
+		fmt.Sprintf("Task #%d did not land: fix it in your lane, and call complete_task again.", t.ID))), nil
 }
 
 func (c *claims) finishTask(ctx context.Context) {
@@ -183,7 +183,7 @@ func (p *plans) Plan(ctx context.Context, plan string) (llm.Result, error) {
 	t, ok := p.claims.CurrentTask()
 	switch {
 	case !ok:
-		return llm.ErrorResult("You have no task in hand: a plan is for a task."), nil
+		return llm.ErrorResult("You hold no task. A plan is for a task: call claim_task first."), nil
 	case plan == "":
 		return llm.ErrorResult("The plan is empty: say what you will change, where, and how it can be undone."), nil
 	}
@@ -203,7 +203,8 @@ func (p *plans) Plan(ctx context.Context, plan string) (llm.Result, error) {
 	if r.Status == muster.RequestApproved {
 		return tool.Text(strings.TrimSuffix(fmt.Sprintf("Approved by %s. %s", r.ResolvedBy, r.Response), " ")), nil
 	}
-	return llm.ErrorResult("The plan is %s. %s Submit another, or give the task back.", r.Status, r.Response), nil
+	return llm.ErrorResult("The plan is %s. %s Call submit_plan with another plan, or release_task.", r.Status,
+		r.Response), nil
 }
 
 // await waits for the answer to a request, or until the task is no longer the member's.

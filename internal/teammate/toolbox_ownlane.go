@@ -219,7 +219,7 @@ func (o *ownLane) canStart(ctx context.Context) bool {
 
 // complete makes a task of what commands have changed, so that it can be completed. text says why there is none.
 func (o *ownLane) complete(ctx context.Context) (text string, err error) {
-	const nothing = "You have no task in hand: claim one first (claim_task)."
+	const nothing = "You hold no task: call claim_task first."
 	lane, ok := o.get()
 	if !ok {
 		return nothing, nil

@@ -18,9 +18,9 @@ import (
 	"muster/tool"
 )
 
-// onePath makes a path below the repository mean the same file where the member's tools run, commands among them: in its
-// lane, or in its view of what has landed. Models name files by the path that the first message says. The team's own directories keep
-// their paths.
+// onePath makes a path below the repository mean the same file where the member's tools run, commands among them: in
+// its lane, or in its view of what has landed. Models name files by the path that the first message says. The team's
+// own directories keep their paths.
 type onePath struct {
 	home       paths.Dir
 	isConfined bool // the checkout is protected from commands

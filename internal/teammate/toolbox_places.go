@@ -75,7 +75,7 @@ func (w *workdir) find(ctx context.Context) (code.Workdir, error) {
 		s.Dir, s.Writable = dir, true
 		return s, err
 	}
-	s.Why = "you stand in a read-only view of what has landed: claim a task first (claim_task), then write in its lane"
+	s.Why = "your working directory is a read-only view of what has landed: call claim_task, then write in its lane"
 	tip, err := w.claims.lander.Target(ctx)
 	if err != nil {
 		return s, err
@@ -159,9 +159,9 @@ func (v *scratchView) around(ctx context.Context, c llm.Call, next tool.Next) (l
 		t.after = files
 	})
 	if isNews {
-		r.Parts = append(r.Parts, llm.Text{Text: fmt.Sprintf("\n[Nothing that you change here lands: it is a view "+
-			"of what has landed. You have changed %s. To have that land: task_create, claim_task, and change it in "+
-			"the task's lane.]", files)})
+		r.Parts = append(r.Parts, llm.Text{Text: fmt.Sprintf("\n[Changes in this directory do not land: it is a view "+
+			"of what has landed. You have changed %s. To land the change, call task_create and claim_task, and make "+
+			"it in the lane of the task.]", files)})
 	}
 	return r, err
 }

@@ -45,7 +45,7 @@ func TestAPlanIsDecided(t *testing.T) {
 			got := <-done
 			want := "Approved by lead. Mind the tests."
 			if !approve {
-				want = "The plan is rejected. Mind the tests. Submit another, or give the task back."
+				want = "The plan is rejected. Mind the tests. Call submit_plan with another plan, or release_task."
 			}
 			if got.err != nil || got.r.IsError == approve || got.r.Text() != want {
 				t.Errorf("%q, %v", got.r.Text(), got.err)
@@ -90,7 +90,7 @@ func TestWhatIsAskedForALostTask(t *testing.T) {
 	p.claim()
 	empty, err := p.claims.plans.Plan(t.Context(), "")
 	if text := none.Text() + empty.Text(); err != nil || !none.IsError || !empty.IsError ||
-		!strings.Contains(text, "no task in hand") || !strings.Contains(text, "plan is empty") {
+		!strings.Contains(text, "hold no task") || !strings.Contains(text, "plan is empty") {
 		t.Errorf("%q, %v", text, err)
 	}
 	p.revoke(p.current(), true)

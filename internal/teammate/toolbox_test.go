@@ -364,7 +364,7 @@ func TestWhoKnowsPatches(t *testing.T) {
 // A member without a task is told after a command that may write what it has changed where nothing lands, once as long as that
 // stays the same, also after it was taken back, and once more when it stops. In a lane nobody is told.
 func TestAMemberIsToldWhereNothingLands(t *testing.T) {
-	const told, reminded = "[Nothing that you change here lands", "where nothing lands. If it should land"
+	const told, reminded = "[Changes in this directory do not land", "where nothing lands. If it should land"
 	bash := func(command string, then ...func()) turn {
 		return calls("bash", map[string]any{"command": command}, then...)
 	}

@@ -77,7 +77,7 @@ func (t toolset) read(ctx context.Context, in readInput) (llm.Result, error) {
 	case slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, media):
 		return at.readImage(r, fi, media)
 	case kind != "":
-		return llm.ErrorResult("%s is not text but %s, %s. Look into it with bash if you must.",
+		return llm.ErrorResult("%s is not text but %s, %s. Use bash if you need its content.",
 			at.show, kind, formatSize(fi.Size())), nil
 	case in.Offset < 0 || in.Limit < 0:
 		return llm.ErrorResult("offset and limit count lines from 1: they cannot be negative."), nil
@@ -93,7 +93,7 @@ func (t toolset) read(ctx context.Context, in readInput) (llm.Result, error) {
 func (s confinedPath) readImage(r io.Reader, fi os.FileInfo, media string) (llm.Result, error) {
 	if s.noImages {
 		return llm.ErrorResult("%s is an image (%s, %s), and your model takes no images. "+
-			"A program may tell what you need of it: use bash.", s.show, media, formatSize(fi.Size())), nil
+			"Use a program with bash if you need its content.", s.show, media, formatSize(fi.Size())), nil
 	}
 	if fi.Size() >= maxImageBytes {
 		return llm.ErrorResult("%s is too large to be shown: %s, %s, and the limit is 3.9 MB. Make it smaller first.",

@@ -67,7 +67,7 @@ func TestReadWhatIsNoText(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(filepath.Join(k.dir, "pipe"), 0o600))
 	same(t, "a directory", k.ok("read_file", in{"path": "dir"}), "dir is a directory: b.go sub/")
 	same(t, "a program", k.sorry("read_file", in{"path": "program"}),
-		"program is not text but an ELF program or library, 7 bytes. Look into it with bash if you must.")
+		"program is not text but an ELF program or library, 7 bytes. Use bash if you need its content.")
 	for name, c := range map[string]struct{ content, want string }{
 		"pdf":    {"%PDF-1.7\n%\xe2\xe3\n1 0 obj\n", "a PDF document"},
 		"utf-16": {"\xff\xfea\x00b\x00", "text in UTF-16 (iconv turns it into UTF-8)"},
@@ -78,7 +78,7 @@ func TestReadWhatIsNoText(t *testing.T) {
 	} {
 		k.put("f", c.content)
 		same(t, name, k.sorry("read_file", in{"path": "f"}), fmt.Sprintf(
-			"f is not text but %s, %d bytes. Look into it with bash if you must.", c.want, len(c.content)))
+			"f is not text but %s, %d bytes. Use bash if you need its content.", c.want, len(c.content)))
 	}
 	same(t, "a pipe", k.sorry("read_file", in{"path": "pipe"}), "pipe is not a file but a pipe")
 	same(t, "a missing file", k.sorry("read_file", in{"path": "ap.go"}),
@@ -102,7 +102,7 @@ func TestReadImage(t *testing.T) {
 	same(t, "its text", r.Text(), fmt.Sprintf("p.png: image/png, %d bytes", data.Len()))
 	k.place.NoImages = true
 	same(t, "to a model without eyes", k.sorry("read_file", in{"path": "p.png"}), fmt.Sprintf("p.png is an image (image/png, "+
-		"%d bytes), and your model takes no images. A program may tell what you need of it: use bash.", data.Len()))
+		"%d bytes), and your model takes no images. Use a program with bash if you need its content.", data.Len()))
 	k.place.NoImages = false
 	for media, content := range map[string]string{"image/jpeg": "\xff\xd8\xff\xe0", "image/gif": "GIF89a",
 		"image/webp": "RIFF\x00\x00\x00\x00WEBPVP8 "} {

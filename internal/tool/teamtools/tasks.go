@@ -77,11 +77,11 @@ func (k toolset) mayCreate(ctx context.Context, me muster.Name) error {
 	switch {
 	case err != nil:
 	case open >= maxOpen:
-		err = muster.Errorf(muster.Invalid, "the board has %d open tasks, which is the most: let some land first", open)
+		err = muster.Errorf(muster.Invalid, "the board has %d open tasks, the limit: let some of them land first", open)
 	case me != muster.Lead && n >= maxFound:
 		err = muster.Errorf(muster.Invalid,
-			"you have created %d tasks while at this one, which is the most a teammate may: tell lead what else "+
-				"there is", n)
+			"you have created %d tasks during this one, which is the limit: tell lead about further "+
+				"work with send_message", n)
 	}
 	return err
 }

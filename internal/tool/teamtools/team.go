@@ -60,7 +60,7 @@ func (k toolset) wait() llm.Tool {
 	wait := resultTool("wait",
 		func(ctx context.Context, in in) (llm.Result, error) {
 			if in.For != "" && in.For != landing {
-				return llm.ErrorResult("for can only be landing, or left out."), nil
+				return llm.ErrorResult("for is landing or is left out."), nil
 			}
 			return k.caller.Wait(ctx, in.For == landing)
 		}, tool.Polls())
@@ -96,7 +96,7 @@ func (k toolset) sendMessage() llm.Tool {
 		func(ctx context.Context, in in) (string, error) {
 			me := k.caller.Me().Name
 			if in.To == me {
-				return "", muster.Errorf(muster.Invalid, "that is you: write to somebody else")
+				return "", muster.Errorf(muster.Invalid, "that is your own name: name another member")
 			}
 			m, err := k.Post.Send(ctx, muster.Message{Type: muster.MailMessage, From: me, To: in.To,
 				Content: in.Content})
@@ -147,10 +147,10 @@ func (k toolset) broadcast() llm.Tool {
 			}
 			missed := ""
 			if len(gone) > 0 {
-				missed = fmt.Sprintf("Not sent to who has shut down: %s. %s", strings.Join(gone, ", "), spawnHint(me))
+				missed = fmt.Sprintf("These have shut down: %s. %s", strings.Join(gone, ", "), spawnHint(me))
 			}
 			if len(to) == 0 {
-				return "", muster.Errorf(muster.Invalid, "nobody was told: there is no living teammate").
+				return "", muster.Errorf(muster.Invalid, "no mail was sent: there is no living teammate").
 					WithHint("%s", missed)
 			}
 			_, err = k.Post.Broadcast(ctx, me, in.Content, to)
@@ -227,7 +227,7 @@ func (k toolset) requestShutdown() llm.Tool {
 				return "", err
 			case m.Name == muster.Lead:
 				return "", muster.Errorf(muster.Invalid,
-					"lead is not shut down this way: end your turn with nothing open")
+					"the lead ends its run by ending its turn when no task is open")
 			case m.Status == muster.Shutdown:
 				return fmt.Sprintf("%s is shut down already.", m.Name), nil
 			}
