@@ -157,7 +157,7 @@ speakers:
       until: All done
     - say: Nothing is open.
 scenes:
-  - cue: '"content": "what is (?P<what>\w+)\?"'
+  - cue: '>\nwhat is (?P<what>\w+)\?\n'
     who: [alice]
     turns:
       - do: [{send_message: {to: dora, content: "${what} is a word"}}]

@@ -27,12 +27,12 @@ speakers:
       say: "one two three four five six seven eight nine ten, and so on, and so on"
       wait: 1m
 scenes:
-  - cue: '"content": "plan'
+  - cue: '>\nplan'
     who: [lead]
     turns:
       - do: [{task_create: {subject: greet}}, {spawn_teammate: {name: alice, role: coder, prompt: You write code.}}]
       - say: "alice is at it."
-  - cue: '"content": "how is it'
+  - cue: '>\nhow is it'
     who: [lead]
     turns:
       - say: "It goes well."

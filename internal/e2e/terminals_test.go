@@ -24,7 +24,7 @@ speakers:
       until: All done
     - say: Nothing is open.
 scenes:
-  - cue: '"content": "please add (?P<what>\w+)"'
+  - cue: '>\nplease add (?P<what>\w+)\n'
     who: [lead]
     turns:
       - do: [{task_create: {subject: "${what}", description: "Write ${what}.", require_plan: true}}]
