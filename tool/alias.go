@@ -25,6 +25,7 @@ var aliases = map[string][]string{
 	"offset":         {"startline", "line", "linestart", "fromline", "startlineoneindexed"},
 	"limit":          {"linecount", "maxlines", "numlines", "count"},
 	"head_limit":     {"maxresults", "limit", "maxcount", "resultlimit"},
+	"literal":        {"fixedstrings", "fixedstring", "isliteral", "literalsearch"},
 	"subject":        {"title", "name", "tasktitle", "taskname"},
 	"description":    {"details", "body", "desc", "prompt", "instructions"},
 	"blocked_by":     {"blockers", "dependson", "dependencies", "deps", "addblockedby"},
@@ -51,6 +52,10 @@ var aliases = map[string][]string{
 	"claim_role":     {"role"},
 	"require_plan":   {"planrequired", "requiresplan", "needsplan", "planmoderequired"},
 }
+
+// opposites are the names that other programs have for a boolean field which means the opposite there, as repair.Fold
+// returns them.
+var opposites = map[string][]string{"literal": {"isregexp", "isregex", "useregex"}}
 
 // restricting are names of fields, as repair.Fold returns them, that say where or how little a tool is to do. A tool
 // that changes something and has no such field must not run as if nothing had been said.
@@ -80,6 +85,16 @@ func fieldFor(s *shape, name string, given map[string]any) string {
 		return ""
 	}
 	return found[0]
+}
+
+// oppositeOf returns the field of s that has the opposite meaning of name, or "".
+func oppositeOf(s *shape, name string) string {
+	for _, field := range s.PropertyOrder {
+		if slices.Contains(opposites[field], repair.Fold(name)) {
+			return field
+		}
+	}
+	return ""
 }
 
 // isNothing reports whether a value asks for nothing.

@@ -301,6 +301,11 @@ func (f *fitter) object(s *shape, v map[string]any, path string) {
 		f.changed = true
 		given := v[name]
 		delete(v, name)
+		if field := oppositeOf(s, name); field != "" {
+			if is, ok := toBoolean(given); ok {
+				name, given = field, !is.(bool)
+			}
+		}
 		switch field := fieldFor(s, name, v); {
 		case field == "" && (!isNothing(given) || repair.Fold(name) == "overwrite"):
 			unknown = append(unknown, name)

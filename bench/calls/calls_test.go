@@ -86,6 +86,7 @@ func (r *recorder) tools() []llm.Tool {
 		Context    int    `json:"-C,omitempty"`
 		AnyCase    bool   `json:"-i,omitempty"`
 		Multiline  bool   `json:"multiline,omitempty"`
+		Literal    bool   `json:"literal,omitempty"`
 		HeadLimit  int    `json:"head_limit,omitempty"`
 		Offset     int    `json:"offset,omitempty"`
 	}
@@ -98,13 +99,15 @@ func (r *recorder) tools() []llm.Tool {
 		RequirePlan bool     `json:"require_plan,omitempty"`
 		Review      bool     `json:"review,omitempty"`
 		Files       []string `json:"files,omitempty"`
+		Claim       bool     `json:"claim,omitempty"`
 	}
 	type list struct {
 		Status string `json:"status,omitempty"`
 		Owner  string `json:"owner,omitempty"`
+		TaskID int    `json:"task_id,omitempty"`
 	}
 	type complete struct {
-		TaskID  int    `json:"task_id"`
+		TaskID  int    `json:"task_id,omitempty"`
 		Summary string `json:"summary"`
 	}
 	type send struct {

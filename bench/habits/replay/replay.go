@@ -210,6 +210,7 @@ func (p *player) send(ctx context.Context, c *session.Call) (shown string, o Out
 	o = Outcome{Call: c, Verdict: p.judge(c, before, result)}
 	if c.Args["isRegexp"] == "false" && !result.IsError {
 		input["query"] = regexp.QuoteMeta(c.Args["query"])
+		delete(input, "isRegexp")
 		if data, err = json.Marshal(input); err != nil {
 			return "", o, err
 		}

@@ -103,7 +103,7 @@ func TestVerdictsOfCalls(t *testing.T) {
 		"search": {"Claude Code", session.Call{Tool: "Grep", Does: session.Search,
 			Args: map[string]string{"pattern": "alpha", "path": "./sub"}, Result: "Found 1 file\nsub/deep/c.txt"}, Same, ""},
 		"search for a text that is no pattern": {"Copilot", session.Call{Tool: "grep_search", Does: session.Search,
-			Names: []string{"query", "isRegexp"}, Args: map[string]string{"query": "alpha(1)", "isRegexp": "false"}}, Other, ""},
+			Names: []string{"query", "isRegexp"}, Args: map[string]string{"query": "alpha(1)", "isRegexp": "false"}}, Same, ""},
 		"names": {"Claude Code", session.Call{Tool: "Glob", Does: session.Search,
 			Args: map[string]string{"pattern": "**/c.txt"}, Result: at + "sub/deep/c.txt", HasResult: true}, Same, ""},
 		"names below a path": {"Claude Code", session.Call{Tool: "Glob", Does: session.Search,

@@ -39,6 +39,7 @@ type grepInput struct {
 	Context    int    `json:"-C,omitempty"`
 	IgnoreCase bool   `json:"-i,omitempty"`
 	Multiline  bool   `json:"multiline,omitempty" jsonschema:"matches may span lines"`
+	Literal    bool   `json:"literal,omitempty"`
 	HeadLimit  int    `json:"head_limit,omitempty"`
 	Offset     int    `json:"offset,omitempty"`
 }

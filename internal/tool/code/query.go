@@ -46,6 +46,9 @@ func newQuery(in grepInput) (*query, error) {
 	if len(in.Pattern) > maxPattern {
 		return nil, fmt.Errorf("the pattern has %d bytes, and may have %d", len(in.Pattern), maxPattern)
 	}
+	if in.Literal {
+		in.Pattern = regexp.QuoteMeta(in.Pattern)
+	}
 	parsed, err := syntax.Parse(in.Pattern, syntax.Perl)
 	if err != nil {
 		return nil, err

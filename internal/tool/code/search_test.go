@@ -230,6 +230,9 @@ func TestGrepShowsWhatModelsAskFor(t *testing.T) {
 			"a.go:4:\treturn\na.go:5:}\na.go-6-\n[the first 1 of 2 matches in 1 file: narrow the search, or go on with offset 1]\n"},
 		"matches that share a line": {in{"pattern": "alpha\nalpha|alpha$", "path": "sub/c.tsx"},
 			"sub/c.tsx:1:alpha\nsub/c.tsx:2:alpha\nsub/c.tsx:3:alpha\n"},
+		"a text, not a pattern": {in{"pattern": "Alpha() {", "literal": true}, "a.go:3:func Alpha() {\n"},
+		"Copilot's text":        {in{"query": "Alpha() {", "isRegexp": false}, "a.go:3:func Alpha() {\n"},
+		"Copilot's pattern":     {in{"query": "Al.ha", "isRegexp": true}, "a.go:3:func Alpha() {\n"},
 		"the beginning of a file": {in{"pattern": `\A\w+|\d\z`, "multiline": true, "type": "ts"},
 			"b.ts:1:export const alpha = 1\nsub/c.tsx:1:alpha\n"},
 	} {
