@@ -1,8 +1,6 @@
 package loop
 
 import (
-	"strings"
-
 	"muster/internal/text"
 	"muster/llm"
 	"muster/llm/repair"
@@ -17,12 +15,15 @@ func (a Agent) toolNames() []string {
 	return names
 }
 
+// maxChoices is how many tools are named to a model that calls one that there is not. Its request has the others.
+const maxChoices = 5
+
 // choices says which tools there are, those with a name like this first.
 func (a Agent) choices(name string) string {
 	if len(a.Tools) == 0 {
 		return "There are no tools."
 	}
-	return "There are: " + strings.Join(repair.Nearest(name, a.toolNames()), ", ") + "."
+	return "There are: " + text.List(repair.Nearest(name, a.toolNames()), maxChoices) + "."
 }
 
 // malformedResult answers a call whose arguments could not be read. Nothing has run.

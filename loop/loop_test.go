@@ -136,6 +136,20 @@ func TestAsksRunsAnswersUntilItStops(t *testing.T) {
 		"a: bad()", "u: !c1=no such file", "a: done")
 }
 
+// TestAnUnknownToolIsAnsweredWithTheNearest: of many tools only five are named.
+func TestAnUnknownToolIsAnsweredWithTheNearest(t *testing.T) {
+	var tools []llm.Tool
+	for _, name := range []string{"bash", "read_file", "write_file", "edit_file", "glob", "grep", "todo", "wait"} {
+		tools = append(tools, echo(name, true))
+	}
+	a, m := start(lines{calling("codebase_search"), says("done")}, tools...)
+	if _, err := a.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantOutline(t, m, "u: go", "a: codebase_search()", `u: !c1=There is no tool "codebase_search". There are: grep, glob, `+
+		`bash, write_file, todo and 3 more.`, "a: done")
+}
+
 func TestNeighboursThatReadRunSideBySide(t *testing.T) {
 	for _, c := range []struct {
 		calls    []string

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"muster/internal/testing/require"
+	"muster/llm"
 	"muster/llm/repair"
 )
 
@@ -87,6 +88,36 @@ func TestName(t *testing.T) {
 	} {
 		if got := repair.Name(name, tools); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	tools := []string{"bash", "read_file", "write_file", "edit_file", "glob", "grep", "todo", "wait"}
+	for name, want := range map[string]string{"codebase_search": "grep", "grep_files": "grep", "read_lints": "read_file",
+		"run_shell": "bash", "write_todo_list": "todo", "globs": "glob", "view_range": "read_file"} {
+		if got := repair.Nearest(name, tools)[0]; got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestALister: a tool that lists a directory needs no path elsewhere, and read_file does.
+func TestALister(t *testing.T) {
+	for name, c := range map[string]struct{ tool, input, want string }{
+		"none":          {"ls", `{}`, `{"path":"."}`},
+		"a limit":       {"list_dir", `{"limit":10,"depth":2}`, `{"depth":2,"limit":10,"path":"."}`},
+		"a path":        {"LS", `{"path":"/repo/src"}`, `{"path":"/repo/src"}`},
+		"another name":  {"list_directory", `{"dir_path":"src"}`, `{"dir_path":"src"}`},
+		"a pattern":     {"list_files", `{"ignore":["*.o"]}`, `{"ignore":["*.o"],"path":"."}`},
+		"an empty path": {"ls", `{"path":""}`, `{"path":"."}`},
+		"no lister":     {"Read", `{}`, `{}`},
+	} {
+		r := llm.Reply{Stop: llm.StopTools, Message: llm.Message{Parts: []llm.Part{
+			llm.Call{ID: "1", Name: c.tool, Input: json.RawMessage(c.input)}}}}
+		got := repair.Reply(r, nil, []string{"read_file", "bash"}).Message.Calls()[0]
+		if got.Name != "read_file" || string(got.Input) != c.want {
+			t.Errorf("%s: %s %s, want %s", name, got.Name, got.Input, c.want)
 		}
 	}
 }

@@ -108,15 +108,24 @@ func Fold(name string) string {
 	return strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(strings.ToLower(name))
 }
 
-// Nearest returns the tools with the names most like name first.
+// Nearest returns the tools with the names most like name first, here or elsewhere: codebase_search is most like grep,
+// which others call search.
 func Nearest(name string, tools []string) []string {
+	const minContained = 4 // letters of another name: "ls" is in "tools"
 	folded := Fold(name)
 	rank := func(tool string) int {
 		t := Fold(tool)
 		if folded != "" && (strings.Contains(t, folded) || strings.Contains(folded, t)) {
 			return 0
 		}
-		return editdist.Distance(folded, t)
+		nearest := editdist.Distance(folded, t)
+		for _, other := range others[tool] {
+			if len(other) >= minContained && strings.Contains(folded, other) {
+				return 1
+			}
+			nearest = min(nearest, editdist.Distance(folded, other))
+		}
+		return nearest
 	}
 	return slices.SortedStableFunc(slices.Values(tools), func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 }

@@ -16,6 +16,7 @@ package repair
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,13 +51,42 @@ func call(c llm.Call, tools []string) llm.Call {
 		}
 		c.Name, c.Input = taken[0].Name, taken[0].Input
 	}
+	said := Fold(c.Name)
 	c.Name = cmp.Or(Name(c.Name, tools), c.Name)
 	if c.Malformed != "" {
 		if input, err := Object([]byte(c.Malformed)); err == nil {
 			c.Input, c.Malformed = input, ""
 		}
 	}
+	if c.Name == "read_file" && slices.Contains(listers, said) && c.Malformed == "" {
+		c.Input = withPath(c.Input)
+	}
 	return c
+}
+
+// listers are the names that a tool for listing a directory has elsewhere, as Fold returns them.
+var listers = []string{"ls", "listdir", "listdirectory", "listfiles"}
+
+// withPath returns the input of a lister with the working directory as its path if it names no directory.
+func withPath(input json.RawMessage) json.RawMessage {
+	var fields map[string]any
+	if json.Unmarshal(input, &fields) != nil {
+		return input
+	}
+	for _, v := range fields {
+		if text, ok := v.(string); ok && text != "" {
+			return input
+		}
+	}
+	if fields == nil { // null
+		return input
+	}
+	fields["path"] = "."
+	with, err := json.Marshal(fields)
+	if err != nil {
+		return input
+	}
+	return with
 }
 
 // withLeaked returns r with the calls at the end of its text as calls. Their ids are made of their place in the
