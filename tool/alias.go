@@ -22,6 +22,7 @@ var aliases = map[string][]string{
 	"glob":           {"include", "includepattern", "filepattern", "includes", "filter"},
 	"timeout":        {"timeoutseconds", "timeoutsec", "timeoutsecs"},
 	"background":     {"runinbackground", "isbackground"},
+	"workdir":        {"cwd", "workingdirectory", "workingdir", "directory", "dir", "dirpath"},
 	"offset":         {"startline", "line", "linestart", "fromline", "startlineoneindexed"},
 	"limit":          {"linecount", "maxlines", "numlines", "count"},
 	"head_limit":     {"maxresults", "limit", "maxcount", "resultlimit"},

@@ -251,7 +251,7 @@ func toBoolean(v any) (any, bool) {
 }
 
 // toText returns a number or a boolean as it is written, the only text of a list, and the command of a list that calls
-// a shell. Of other lists nobody can say how their texts are joined.
+// a shell, or apply_patch with a patch. Of other lists nobody can say how their texts are joined.
 func toText(v any) (any, bool) {
 	switch v := v.(type) {
 	case json.Number, bool:
@@ -260,6 +260,10 @@ func toText(v any) (any, bool) {
 		if len(v) == 3 && slices.Contains([]any{"bash", "sh", "/bin/bash", "/bin/sh"}, v[0]) &&
 			slices.Contains([]any{"-c", "-lc"}, v[1]) {
 			v = v[2:]
+		}
+		if len(v) == 2 && slices.Contains([]any{"apply_patch", "applypatch"}, v[0]) {
+			patch, ok := v[1].(string)
+			return fmt.Sprintf("apply_patch <<'EOF'\n%s\nEOF", strings.TrimSuffix(patch, "\n")), ok
 		}
 		if len(v) == 1 {
 			text, ok := v[0].(string)

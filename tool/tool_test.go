@@ -76,6 +76,7 @@ func TestInput(t *testing.T) {
 		`{"Command":"ls","run_in_background":"false"}`:               {Command: "ls"},
 		`{"command":["ls"]}`:                                         {Command: "ls"},
 		`{"command":["bash","-lc","ls -l"]}`:                         {Command: "ls -l"},
+		`{"command":["apply_patch","*** Begin Patch\n"]}`:            {Command: "apply_patch <<'EOF'\n*** Begin Patch\nEOF"},
 		`{"command":"ls","tags":"a"}`:                                {Command: "ls", Tags: []string{"a"}},
 		`{"command":"ls","tags":"['a', 'b',]"}`:                      {Command: "ls", Tags: []string{"a", "b"}},
 		`{"command":"x","todos":{"id":"#1","status":"Done"}}`:        {Command: "x", Items: []item{{1, "done"}}},

@@ -58,6 +58,7 @@ func (r *recorder) tools() []llm.Tool {
 		Command    string `json:"command"`
 		Timeout    int    `json:"timeout,omitempty"`
 		Background bool   `json:"background,omitempty"`
+		Workdir    string `json:"workdir,omitempty"`
 	}
 	type read struct {
 		Path   string `json:"path"`

@@ -195,7 +195,7 @@ func writesFiles(tool string) bool {
 }
 
 func touchedFiles(call llm.Call) (reads, writes []string) {
-	switch {
+	switch call = code.AsPatch(call); {
 	case call.Name == "read_file":
 		return namedPaths(call), nil
 	case writesFiles(call.Name):

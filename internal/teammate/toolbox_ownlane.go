@@ -14,6 +14,7 @@ import (
 	"muster/internal/board"
 	"muster/internal/roster"
 	"muster/internal/text"
+	"muster/internal/tool/code"
 	"muster/internal/transcript"
 	"muster/internal/worktree"
 	"muster/llm"
@@ -185,7 +186,7 @@ func (o *ownLane) reminder(ctx context.Context) string {
 // and hooks, which may refuse the call.
 func (o *ownLane) around(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
 	started := ""
-	if o != nil && writesFiles(c.Name) && o.canStart(ctx) {
+	if o != nil && writesFiles(code.AsPatch(c).Name) && o.canStart(ctx) {
 		text, err := o.startTask(ctx)
 		if err != nil {
 			return tool.FromError(tool.Classify(err))

@@ -45,11 +45,10 @@ func (o *onePath) around(t llm.Tool, dir code.Place) func(context.Context, llm.C
 		if err != nil { // the tool says what is wrong
 			return next(ctx, c)
 		}
-		c.Input = tool.Fit(t, c.Input)
+		c.Input = o.mapped(name, tool.Fit(t, c.Input), at)
 		if name == "bash" {
 			return o.command(ctx, c, at.Dir, next)
 		}
-		c.Input = o.mapped(name, c.Input, at)
 		return next(ctx, c)
 	}
 }
@@ -79,11 +78,13 @@ func (o *onePath) mapped(name string, input json.RawMessage, at code.Workdir) js
 			mapped := v
 			switch {
 			case isReadable(v):
+			case name == "bash" && field == "command" && isPatch(v):
+				mapped = code.MapPatchPaths(v, func(path string) string { return o.path(path, dir) })
 			case name == "apply_patch" && field == "input":
 				mapped = code.MapPatchPaths(v, func(path string) string { return o.relative(path, dir) })
 			case name == "glob" || name == "grep" && field == "path":
 				mapped = o.relative(v, dir) // what is found is named as the model names it
-			case isServers || field == "path":
+			case isServers || field == "path", name == "bash" && field == "workdir":
 				mapped = o.path(v, dir)
 			}
 			changed = changed || mapped != v
@@ -110,6 +111,12 @@ func (o *onePath) mapped(name string, input json.RawMessage, at code.Workdir) js
 		return input
 	}
 	return data
+}
+
+// isPatch reports whether a command does nothing but apply a patch.
+func isPatch(command string) bool {
+	_, _, ok := shellcommands.Patch(command)
+	return ok
 }
 
 // path returns the path in dir that a path below the repository means, and any other text as it is.
@@ -173,7 +180,7 @@ func (o *onePath) command(ctx context.Context, c llm.Call, dir string, next tool
 		c.Input, _ = muster.MarshalLine(in)
 	}
 	isUsers := func(path string) bool { _, ok := o.below(path, dir); return ok }
-	if !slices.ContainsFunc(others, isUsers) {
+	if isPatch(mapped) || !slices.ContainsFunc(others, isUsers) {
 		return next(ctx, c)
 	}
 	hint := fmt.Sprintf("%s is the user's checkout, without your changes. Your files are in %s, where each command "+

@@ -31,6 +31,10 @@ func TestOnePath(t *testing.T) {
 			calls("read_file", map[string]any{"path": at(".team/run.json")}),
 			calls("read_file", map[string]any{"path": home + "-other/x"}),
 			calls("bash", map[string]any{"command": "echo go && cd " + home + " && make", "timeout": 60}),
+			calls("bash", map[string]any{"command": "cd " + home + " && apply_patch <<'EOF'\n*** Begin Patch\n" +
+				"*** Update File: sub dir/a.txt\n@@\n-in the lane\n+patched\n*** End Patch\nEOF"}),
+			calls("bash", map[string]any{"command": "apply_patch <<'EOF'\n*** Begin Patch\n" +
+				"*** Add File: " + at("new/c.txt") + "\n+added\n*** End Patch\nEOF"}),
 			calls("bash", map[string]any{"command": "echo; python3 <<E\nopen('" + at("sub dir/a.txt") + "')\nE"}),
 			calls("bash", map[string]any{"command": "echo; perl <<E\nopen('" + at("sub dir/a.txt") + "')\nE"}),
 			calls("bash", map[string]any{"command": "echo " + filepath.Join(l.rows.dir, "x") + " " + l.config.Home.Outputs()}),
@@ -38,7 +42,8 @@ func TestOnePath(t *testing.T) {
 		heard := l.heard()
 		for _, want := range []string{"1\tof the lane", "Made ", "Edited ", "[{new/b.txt\\nsub dir/a.txt}]", "[{new/b.txt}]", "in the lane",
 			"is outside of your working directory", "The command was not run: " + home + " is the user's checkout",
-			"[" + home + " is the user's checkout, without your changes."} {
+			"[" + home + " is the user's checkout, without your changes.",
+			"Edited " + l.rows.dir + "/sub dir/a.txt", "Made " + l.rows.dir + "/new/c.txt"} {
 			if want = strings.ReplaceAll(want, `\n`, "\n"); !strings.Contains(heard, want) {
 				t.Errorf("%q is not in %s", want, heard)
 			}

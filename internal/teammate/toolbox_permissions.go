@@ -13,6 +13,7 @@ import (
 	"muster/internal/redact"
 	"muster/internal/requests"
 	"muster/internal/text"
+	"muster/internal/tool/code"
 	"muster/journal"
 	"muster/llm"
 	"muster/tool"
@@ -61,8 +62,8 @@ func (p *permits) around(t llm.Tool, dir *workdir) func(context.Context, llm.Cal
 		if err != nil {
 			return next(ctx, c) // where the tool cannot work, it says so itself
 		}
-		fitted := llm.Call{Name: spec.Name, Input: tool.Fit(t, c.Input)}
-		call := permissions.NewCall(spec.Name, fitted.Input, at.Dir, namedPaths(fitted))
+		fitted := code.AsPatch(llm.Call{Name: spec.Name, Input: tool.Fit(t, c.Input)})
+		call := permissions.NewCall(fitted.Name, fitted.Input, at.Dir, namedPaths(fitted))
 		call.Writes = writes && !spec.OnlyReads(c.Input)
 		d, refusal := p.settings.Decide(call, nil), ""
 		if d.Action == permissions.Ask {

@@ -240,12 +240,20 @@ func (n *nestedInstructions) around(ctx context.Context, c llm.Call, next tool.N
 
 // commandPaths returns existing paths that a command names. What it misses is told with the next call.
 func commandPaths(dir string, c llm.Call) (paths []string) {
-	var in struct{ Command, Cmd string } // as models call it
-	_ = json.Unmarshal(c.Input, &in)     // other fields may be of any kind
+	var in struct{ Command, Cmd, Workdir, Cwd string } // as models call it
+	_ = json.Unmarshal(c.Input, &in)                   // other fields may be of any kind
 	words := strings.FieldsFunc(cmp.Or(in.Command, in.Cmd), func(r rune) bool {
 		return strings.ContainsRune(" \t\r\n;|&<>()`$\"'={},:", r)
 	})
 	at, before := ".", ""
+	workdir := cmp.Or(in.Workdir, in.Cwd)
+	if !filepath.IsAbs(workdir) {
+		workdir = filepath.Join(dir, workdir)
+	}
+	if rel, err := filepath.Rel(dir, workdir); err == nil && filepath.IsLocal(rel) {
+		at = rel
+		paths = append(paths, at)
+	}
 	for _, word := range words[:min(len(words), maxCommandWords)] {
 		if i := strings.IndexAny(word, "*?["); i >= 0 { // the directory in which names are looked for
 			word = word[:strings.LastIndexByte(word[:i], '/')+1]

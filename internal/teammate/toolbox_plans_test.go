@@ -2,6 +2,7 @@ package teammate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -285,6 +286,30 @@ func TestAQuestion(t *testing.T) {
 			t.Errorf("%+v, and %d questions wait", got, len(p.waiting()))
 		}
 	})
+}
+
+// TestAPatchInTheShellIsAnEdit: rules for files hold for a command that only applies a patch.
+func TestAPatchInTheShellIsAnEdit(t *testing.T) {
+	p := newParts(t, "alice")
+	r, err := permissions.ParseRule(permissions.Deny, "edit_file(secret/**)", "config.yaml")
+	p.must(err)
+	p.toolbox.wraps.permits.settings = permissions.Settings{Policy: permissions.Policy{Rules: []permissions.Rule{r}}}
+	dir := p.toolbox.newWorkdir()
+	for _, bash := range p.toolbox.files.tools(dir, "") {
+		if bash.Spec().Name != "bash" {
+			continue
+		}
+		bash = tool.Wrap(bash, p.toolbox.wraps.permits.around(bash, dir))
+		input, err := json.Marshal(map[string]string{"cwd": "secret", "command": "apply_patch <<'EOF'\n" +
+			"*** Begin Patch\n*** Update File: key.txt\n@@\n-a\n+b\n*** End Patch\nEOF"})
+		p.must(err)
+		got, err := bash.Run(t.Context(), llm.Call{ID: "1", Name: "bash", Input: input}, nil)
+		p.must(err)
+		if want := `bash was not called: "secret/key.txt" is refused by deny edit_file(secret/**)`; !strings.
+			HasPrefix(got.Text(), want) {
+			t.Errorf("%s, want %s", got.Text(), want)
+		}
+	}
 }
 
 // TestALongerYes: what is approved for the run is not asked about again, by nobody but the user's word, and another

@@ -90,7 +90,7 @@ func (w *wrappers) audit(
 	r, err := next(ctx, c)
 	end := map[string]any{"seconds": seconds(time.Since(started))}
 	failed := r.IsError || err != nil
-	if !failed && writesFiles(c.Name) {
+	if !failed && writesFiles(code.AsPatch(c).Name) {
 		w.claims.noteWrite()
 	}
 	if failed {

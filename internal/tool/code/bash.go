@@ -21,13 +21,15 @@ type bashInput struct {
 	Command    string `json:"command"`
 	Timeout    int    `json:"timeout,omitempty" jsonschema:"seconds, 120 by default, 600 at most"`
 	Background bool   `json:"background,omitempty" jsonschema:"go on at once; its end is announced"`
+	Workdir    string `json:"workdir,omitempty" jsonschema:"directory to run it in"`
 }
 
 // errTimeout is the cause when a command was killed at its time limit.
 var errTimeout = errors.New("its time was up")
 
 // bash checks the input and runs the command, in the foreground or as a background job. It is not confined:
-// a command may do whatever the process may do.
+// a command may do whatever the process may do. A command that only passes a patch to apply_patch is not run: the patch
+// is applied as that tool does.
 func (t toolset) bash(ctx context.Context, in bashInput) (llm.Result, error) {
 	s, err := t.workdir(ctx)
 	if err != nil {
@@ -47,7 +49,23 @@ func (t toolset) bash(ctx context.Context, in bashInput) (llm.Result, error) {
 			return tool.FromError(err)
 		}
 	}
-	spec := proc.Spec{Argv: proc.Bash(in.Command), Dir: s.Dir, Env: Environ(ctx, t.options.Environ, s.Dir)}
+	command := in.Command
+	if in.Workdir != "" {
+		at, err := s.directory(in.Workdir)
+		if err != nil {
+			return tool.FromError(err)
+		}
+		// The process starts in the working directory, by which launchers know where the member works.
+		command = "cd -- " + text.ShellQuote(at) + " || exit; " + command
+	}
+	if patch, ok := patchOf(in.Command, in.Workdir); ok {
+		said, err := t.patch(ctx, patchInput{Input: patch})
+		if err != nil {
+			return tool.FromError(err)
+		}
+		return tool.Text(said), nil
+	}
+	spec := proc.Spec{Argv: proc.Bash(command), Dir: s.Dir, Env: Environ(ctx, t.options.Environ, s.Dir)}
 	if in.Background {
 		return t.startBackground(ctx, in, spec)
 	}

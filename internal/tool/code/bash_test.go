@@ -57,6 +57,68 @@ func TestBash(t *testing.T) {
 	k.sorry("bash", in{"command": "true", "timeout": -1})
 }
 
+func TestBashInADirectory(t *testing.T) {
+	k := newKit(t)
+	k.put("sub/it's/a.txt", "here\n")
+	require.NoError(t, os.Symlink("/usr", filepath.Join(k.dir, "usr")))
+	for _, input := range []in{
+		{"command": "cat a.txt; pwd", "workdir": "sub/it's"},
+		{"command": "cat a.txt; pwd", "cwd": filepath.Join(k.dir, "sub/it's")},
+		{"command": "cat a.txt; pwd", "working_directory": "./sub/../sub/it's/"},
+		{"command": "cat it*/a.txt; cd it*; pwd", "workdir": "sub"},
+	} {
+		same(t, fmt.Sprint(input), k.ok("bash", input), "here\n"+k.dir+"/sub/it's")
+	}
+	same(t, "here", k.ok("bash", in{"command": "pwd", "workdir": "."}), k.dir)
+	for workdir, want := range map[string]string{
+		"/usr": "workdir /usr is not below your working directory (" + k.dir + "), so the command was not run",
+		"..":   "workdir .. is not below your working directory (" + k.dir + "), so the command was not run",
+		"usr":  "workdir usr is not below your working directory (" + k.dir + "), so the command was not run",
+		k.place.ReadOnly[0]: "workdir " + k.place.ReadOnly[0] + " is not below your working directory (" + k.dir +
+			"), so the command was not run",
+		"sub/it's/a.txt": "workdir sub/it's/a.txt is not a directory, so the command was not run",
+		"sup":            "there is no sup; in the same directory: sub, usr",
+	} {
+		same(t, workdir, k.sorry("bash", in{"command": "touch ran", "workdir": workdir}), want)
+	}
+	if _, err := os.Stat(filepath.Join(k.dir, "ran")); err == nil {
+		t.Error("a refused command has run")
+	}
+}
+
+// TestBashAppliesAPatch: models of OpenAI pass patches to a program in the shell.
+func TestBashAppliesAPatch(t *testing.T) {
+	k := newKit(t)
+	k.put("sub/a.txt", "one\ntwo\n")
+	patch := func(file, from, to string) string {
+		return "*** Begin Patch\n*** Update File: " + file + "\n@@\n-" + from + "\n+" + to + "\n*** End Patch\n"
+	}
+	for _, input := range []in{
+		{"command": "apply_patch <<'EOF'\n" + patch("sub/a.txt", "two", "$2") + "EOF\n"},
+		{"command": "cd sub && apply_patch <<'EOF'\n" + patch("a.txt", "$2", "three") + "EOF"},
+		{"command": "applypatch <<EOF\n" + patch(k.dir+"/sub/a.txt", "three", "four") + "EOF", "workdir": "sub"},
+		{"command": []string{"apply_patch", patch("a.txt", "four", "five")}, "workdir": k.dir + "/sub"},
+		{"cmd": []string{"bash", "-lc", "apply_patch <<'EOF'\n" + patch("a.txt", "five", "two") + "EOF"}, "cwd": "sub"},
+	} {
+		if got := k.ok("bash", input); !strings.HasPrefix(got, "Edited ") {
+			t.Errorf("%v: %s", input, got)
+		}
+	}
+	same(t, "the file", k.get("sub/a.txt"), "one\ntwo\n")
+	if got := k.sorry("bash", in{"command": "apply_patch <<'EOF'\n" + patch("sub/a.txt", "six", "x") + "EOF"}); !strings.
+		Contains(got, "does not fit") {
+		t.Error(got)
+	}
+	// A command that does more is run by the shell.
+	got := k.sorry("bash", in{"command": "cd sub && apply_patch <<'EOF' && echo ok\n" + patch("a.txt", "two", "x") + "EOF"})
+	if !strings.Contains(got, "command not found") {
+		t.Error(got)
+	}
+	k.place.Writable, k.place.Why = false, "claim a task first"
+	same(t, "where nothing is writable", k.sorry("bash", in{"command": "apply_patch <<'EOF'\n" +
+		patch("sub/a.txt", "two", "x") + "EOF"}), "claim a task first\nNothing is changed")
+}
+
 func TestBashTimeIsUp(t *testing.T) {
 	k := newKit(t)
 	got := k.sorry("bash", in{"command": "(setsid sleep 1000 &); echo begun; sleep 1000", "timeout": 1})

@@ -62,6 +62,29 @@ func (s Workdir) open(path string, write bool) (confinedPath, error) {
 		noImages: s.NoImages}, nil
 }
 
+// directory returns the absolute path of a directory in the working directory, which a call names for a command.
+func (s Workdir) directory(name string) (string, error) {
+	at, err := s.open(name, false)
+	if err == nil {
+		defer at.root.Close()
+	}
+	switch {
+	case tool.IsFatal(err):
+		return "", err
+	case err != nil || !at.home:
+		return "", fmt.Errorf("workdir %s is not below your working directory (%s), so the command was not run", name,
+			s.Dir)
+	}
+	fi, err := at.root.Stat(at.rel)
+	switch {
+	case err != nil:
+		return "", at.explain(err)
+	case !fi.IsDir():
+		return "", fmt.Errorf("workdir %s is not a directory, so the command was not run", name)
+	}
+	return filepath.Join(s.Dir, at.rel), nil
+}
+
 // locate finds the root that path is below, by its name only, and the path in this root.
 func (s Workdir) locate(path string, write bool) (base, rel string, err error) {
 	rel = filepath.Clean(path)

@@ -1,11 +1,16 @@
 package code
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"muster/internal/shellcommands"
+	"muster/llm"
 )
 
 // patchFile is what a patch does to one file: it adds it, deletes it, or changes it and perhaps moves it.
@@ -109,6 +114,51 @@ func PatchPaths(patch string) (paths []string) {
 		}
 	}
 	return paths
+}
+
+// AsPatch returns the call of apply_patch that a call of bash means whose command does nothing but pass a patch to it.
+// Other calls are returned as they are.
+func AsPatch(c llm.Call) llm.Call {
+	if c.Name != "bash" || !bytes.Contains(c.Input, []byte("*** Begin Patch")) {
+		return c
+	}
+	var in bashInput
+	if json.Unmarshal(c.Input, &in) != nil {
+		return c
+	}
+	patch, ok := patchOf(in.Command, in.Workdir)
+	if !ok {
+		return c
+	}
+	input, err := json.Marshal(patchInput{Input: patch})
+	if err != nil {
+		return c
+	}
+	c.Name, c.Input = "apply_patch", input
+	return c
+}
+
+// patchOf returns the patch of a command that does nothing but pass it to apply_patch, with its paths relative to where
+// the working directory is, and not to the directory in which the command runs.
+func patchOf(command, workdir string) (patch string, ok bool) {
+	if !strings.Contains(command, "*** Begin Patch") {
+		return "", false
+	}
+	dir, patch, ok := shellcommands.Patch(command)
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(workdir, dir)
+	}
+	if dir == "" || !ok {
+		return patch, ok
+	}
+	lines := strings.Split(patch, "\n")
+	for i, line := range lines {
+		keyword, rest := cutMarker(line)
+		if rest != "" && !filepath.IsAbs(rest) {
+			lines[i] = keyword + " " + filepath.ToSlash(filepath.Join(dir, rest))
+		}
+	}
+	return strings.Join(lines, "\n"), true
 }
 
 // MapPatchPaths returns a patch with each of its absolute paths as f returns it.
