@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"muster/internal/testing/wait"
+	"muster/llm"
 	"muster/llm/llmtest"
 	"muster/llm/script"
 )
@@ -35,10 +36,16 @@ type visit struct {
 	bytes      int
 }
 
+// serve answers from a script.
 func serve(tb testing.TB, words string) *server {
 	tb.Helper()
+	return serveModel(tb, need(script.Parse([]byte(words)))(tb).Model())
+}
+
+func serveModel(tb testing.TB, m llm.Model) *server {
+	tb.Helper()
 	s := &server{asked: map[string][]visit{}}
-	h := llmtest.Handler(need(script.Parse([]byte(words)))(tb).Model())
+	h := llmtest.Handler(m)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := visit{came: time.Now()}
 		body, err := io.ReadAll(r.Body)

@@ -17,8 +17,8 @@ import (
 )
 
 // order is the table's: that of the benchmarks whose figures it has.
-var order = []string{"BenchmarkRun", "BenchmarkTeammates", "BenchmarkOrdinary", "BenchmarkPickup", "BenchmarkClaim",
-	"BenchmarkMail", "BenchmarkLane", "BenchmarkLand", "BenchmarkLanding", "BenchmarkPrint",
+var order = []string{"BenchmarkRun", "BenchmarkTeammates", "BenchmarkConfined", "BenchmarkOrdinary", "BenchmarkHabits",
+	"BenchmarkPickup", "BenchmarkClaim", "BenchmarkMail", "BenchmarkLane", "BenchmarkLand", "BenchmarkLanding", "BenchmarkPrint",
 	"BenchmarkGrep", "BenchmarkFaces", "BenchmarkCommand", "BenchmarkComplete"}
 
 // figure is a row of the table.

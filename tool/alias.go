@@ -1,7 +1,10 @@
 package tool
 
 import (
+	"encoding/json"
+	"math"
 	"slices"
+	"strconv"
 
 	"muster/llm/repair"
 )
@@ -58,6 +61,9 @@ var aliases = map[string][]string{
 // returns them.
 var opposites = map[string][]string{"literal": {"isregexp", "isregex", "useregex"}}
 
+// milliseconds are the names that other programs have for a field of seconds, and that count milliseconds.
+var milliseconds = map[string][]string{"timeout": {"timeoutms", "timeoutmillis", "timeoutmilliseconds"}}
+
 // restricting are names of fields, as repair.Fold returns them, that say where or how little a tool is to do. A tool
 // that changes something and has no such field must not run as if nothing had been said.
 var restricting = []string{"dryrun", "preview", "simulate", "checkonly", "cwd", "workdir", "workingdirectory",
@@ -88,14 +94,23 @@ func fieldFor(s *shape, name string, given map[string]any) string {
 	return found[0]
 }
 
-// oppositeOf returns the field of s that has the opposite meaning of name, or "".
-func oppositeOf(s *shape, name string) string {
+// converted returns the field of s that name means in another way, and its value: the opposite of a boolean, or seconds
+// for milliseconds. Any other field is returned as it is.
+func converted(s *shape, name string, given any) (string, any) {
+	folded := repair.Fold(name)
 	for _, field := range s.PropertyOrder {
-		if slices.Contains(opposites[field], repair.Fold(name)) {
-			return field
+		if is, ok := toBoolean(given); ok && slices.Contains(opposites[field], folded) {
+			return field, !is.(bool)
+		}
+		n, ok := toNumber(given, "number")
+		if !ok || !slices.Contains(milliseconds[field], folded) {
+			continue
+		}
+		if ms, err := n.(json.Number).Float64(); err == nil {
+			return field, json.Number(strconv.FormatInt(int64(math.Ceil(ms/1000)), 10))
 		}
 	}
-	return ""
+	return name, given
 }
 
 // isNothing reports whether a value asks for nothing.

@@ -13,6 +13,7 @@ import (
 
 	"muster"
 	"muster/internal/lazyregexp"
+	"muster/internal/text"
 	"muster/llm"
 	"muster/llm/repair"
 )
@@ -273,6 +274,24 @@ func toText(v any) (any, bool) {
 	return nil, false
 }
 
+// argv returns the words of a command that is a list of them, as Codex's are, for a shell; "" for any other value, and
+// where the first text is no single word, so that each may be a command of its own.
+func argv(v any) string {
+	list, _ := v.([]any)
+	var words []string
+	for _, e := range list {
+		word, ok := e.(string)
+		if !ok || len(words) == 0 && (word == "" || strings.ContainsAny(word, " \t\n;&|<>()$`'\"\\")) {
+			return ""
+		}
+		words = append(words, text.ShellQuote(word))
+	}
+	if _, isScript := toText(v); isScript {
+		return ""
+	}
+	return strings.Join(words, " ")
+}
+
 // oneOf returns the only one of values that differs from v in case and separators, or nil.
 func oneOf(values []any, v any) (found any) {
 	for _, value := range values {
@@ -305,11 +324,7 @@ func (f *fitter) object(s *shape, v map[string]any, path string) {
 		f.changed = true
 		given := v[name]
 		delete(v, name)
-		if field := oppositeOf(s, name); field != "" {
-			if is, ok := toBoolean(given); ok {
-				name, given = field, !is.(bool)
-			}
-		}
+		name, given := converted(s, name, given)
 		switch field := fieldFor(s, name, v); {
 		case field == "" && (!isNothing(given) || repair.Fold(name) == "overwrite"):
 			unknown = append(unknown, name)
@@ -335,6 +350,9 @@ func (f *fitter) object(s *shape, v map[string]any, path string) {
 func (f *fitter) fields(s *shape, v map[string]any, at func(string) string) (missing []string) {
 	for _, field := range s.PropertyOrder {
 		given, is := v[field]
+		if words := argv(given); field == "command" && words != "" {
+			given, f.changed = words, true
+		}
 		required := slices.Contains(s.Required, field)
 		if p := s.Properties[field]; given != nil && !required && p.Type != "string" && isWordForNull(given) {
 			given = nil

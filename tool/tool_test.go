@@ -76,6 +76,8 @@ func TestInput(t *testing.T) {
 		`{"Command":"ls","run_in_background":"false"}`:               {Command: "ls"},
 		`{"command":["ls"]}`:                                         {Command: "ls"},
 		`{"command":["bash","-lc","ls -l"]}`:                         {Command: "ls -l"},
+		`{"command":["grep","-rn","def it's","."]}`:                  {Command: `grep -rn 'def it'\''s' .`},
+		`{"command":"ls","timeout_ms":1500}`:                         {Command: "ls", Timeout: 2},
 		`{"command":["apply_patch","*** Begin Patch\n"]}`:            {Command: "apply_patch <<'EOF'\n*** Begin Patch\nEOF"},
 		`{"command":"ls","tags":"a"}`:                                {Command: "ls", Tags: []string{"a"}},
 		`{"command":"ls","tags":"['a', 'b',]"}`:                      {Command: "ls", Tags: []string{"a", "b"}},
@@ -100,7 +102,8 @@ func TestWhatAModelReadsOfWrongInput(t *testing.T) {
 		``: `keep: "command" is missing.` + fields,
 		`{"bash":"ls"}`: `keep: "command" is missing; there is no field "bash" (did you mean ` +
 			`"command"?).` + fields,
-		`{"command":["ls","-l"]}`:            `keep: "command" must be a string, got an array.` + fields,
+		`{"command":["cd x","ls"]}`:          `keep: "command" must be a string, got an array.` + fields,
+		`{"command":["ls",1]}`:               `keep: "command" must be a string, got an array.` + fields,
 		`{"command":"ls","timeout":0.5}`:     `keep: "timeout" must be an integer, got 0.5.` + fields,
 		`["ls"]`:                             `keep: the input must be an object, got an array.` + fields,
 		`{"command":`:                        `keep: the input is not valid JSON: it ends in the middle.` + fields,

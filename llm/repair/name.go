@@ -19,7 +19,7 @@ var others = map[string][]string{
 	"edit_file": {"edit", "strreplace", "replaceinfile", "fileedit", "multiedit", "edittool", "searchreplace",
 		"replacestringinfile", "multireplacestringinfile"},
 	"grep":             {"search", "searchfiles", "grepsearch", "searchfilecontent", "ripgrep", "greptool", "rg"},
-	"glob":             {"findfiles", "filesearch", "globtool", "globfiles", "globfilesearch"},
+	"glob":             {"find", "findfiles", "filesearch", "globtool", "globfiles", "globfilesearch"},
 	"todo":             {"todowrite", "updateplan", "writetodos", "todolist", "updatetodolist"},
 	"subagent":         {"task", "agent", "dispatchagent", "delegate", "newtask"},
 	"task_create":      {"taskcreate", "createtask", "addtask", "taskadd"},
@@ -120,7 +120,8 @@ func Nearest(name string, tools []string) []string {
 		}
 		nearest := editdist.Distance(folded, t)
 		for _, other := range others[tool] {
-			if len(other) >= minContained && strings.Contains(folded, other) {
+			if len(other) >= minContained && strings.Contains(folded, other) ||
+				len(folded) >= minContained && strings.Contains(other, folded) {
 				return 1
 			}
 			nearest = min(nearest, editdist.Distance(folded, other))

@@ -70,12 +70,13 @@ func TestBashInADirectory(t *testing.T) {
 		same(t, fmt.Sprint(input), k.ok("bash", input), "here\n"+k.dir+"/sub/it's")
 	}
 	same(t, "here", k.ok("bash", in{"command": "pwd", "workdir": "."}), k.dir)
+	const instead = ": leave workdir out, or name a directory below"
 	for workdir, want := range map[string]string{
-		"/usr": "workdir /usr is not below your working directory (" + k.dir + "), so the command was not run",
-		"..":   "workdir .. is not below your working directory (" + k.dir + "), so the command was not run",
-		"usr":  "workdir usr is not below your working directory (" + k.dir + "), so the command was not run",
+		"/usr": "workdir /usr is not below your working directory (" + k.dir + "), so the command was not run" + instead,
+		"..":   "workdir .. is not below your working directory (" + k.dir + "), so the command was not run" + instead,
+		"usr":  "workdir usr is not below your working directory (" + k.dir + "), so the command was not run" + instead,
 		k.place.ReadOnly[0]: "workdir " + k.place.ReadOnly[0] + " is not below your working directory (" + k.dir +
-			"), so the command was not run",
+			"), so the command was not run" + instead,
 		"sub/it's/a.txt": "workdir sub/it's/a.txt is not a directory, so the command was not run",
 		"sup":            "there is no sup; in the same directory: sub, usr",
 	} {

@@ -72,8 +72,8 @@ func (s Workdir) directory(name string) (string, error) {
 	case tool.IsFatal(err):
 		return "", err
 	case err != nil || !at.home:
-		return "", fmt.Errorf("workdir %s is not below your working directory (%s), so the command was not run", name,
-			s.Dir)
+		return "", fmt.Errorf("workdir %s is not below your working directory (%s), so the command was not run: "+
+			"leave workdir out, or name a directory below", name, s.Dir)
 	}
 	fi, err := at.root.Stat(at.rel)
 	switch {
