@@ -24,16 +24,31 @@ import (
 // newDoctorCommand returns muster doctor. It exits with 1 when anything is broken, also after a repair. A script can
 // therefore use it as a test of the state, and run it a second time to see whether a repair has helped.
 func newDoctorCommand(a *App) *cobra.Command {
-	var repair bool
+	var repair, isDrill, keep bool
 	var model string
+	var maxCost float64
 	c := &cobra.Command{Use: "doctor", Args: namedArgs(),
-		Short: "what works on this machine and in this repository, and what does not"}
+		Short: "what works on this machine and in this repository, and what does not",
+		Long: "With --drill the model does six tiny goals, each in a repository made for it, as a run of yours\n" +
+			"would. Fixed checks judge the results. Exits 0 when all six are as they should be, 3 otherwise."}
 	c.Flags().BoolVar(&repair, "repair", false,
 		"restore what can be restored, and say what was done; what is replaced is kept")
 	c.Flags().StringVar(&model, "model", "", "make one small call to this `MODEL`, and say what works with it")
+	c.Flags().BoolVar(&isDrill, "drill", false,
+		"let the model do six tiny goals in repositories of their own, and say how it went")
+	c.Flags().Float64Var(&maxCost, "max-cost", 1, "stop the drill when it has cost so many `DOLLARS`")
+	c.Flags().BoolVar(&keep, "keep", false, "keep the repositories of the drill")
 	c.RunE = func(c *cobra.Command, _ []string) (err error) {
 		var found workspace.Findings
 		switch isModel := c.Flags().Changed("model"); {
+		case isDrill && repair:
+			return &usageError{c.CommandPath(), "--drill and --repair exclude each other"}
+		case !isDrill && (keep || c.Flags().Changed("max-cost")):
+			return &usageError{c.CommandPath(), "--max-cost and --keep go with --drill"}
+		case isDrill && !(maxCost >= 0.01):
+			return &usageError{c.CommandPath(), "--max-cost is in dollars: at least 0.01"}
+		case isDrill:
+			return printDrill(c.Context(), a, model, maxCost, keep)
 		case isModel && repair:
 			return &usageError{c.CommandPath(), "--model and --repair exclude each other"}
 		case isModel:
