@@ -69,7 +69,7 @@ func (m *members) configOf(record muster.Member, model string, noImages bool) *t
 			Spawned: func() { wake(m.wake) }, Collisions: m.collisions, Skills: m.skills,
 			Memory: m.memory, Permissions: m.permissions, Granted: m.granted, Hooks: s.hooks,
 			ReadyLane: m.readyLane, CheckModel: m.models.check,
-			GitState: func(ctx context.Context) string { return describeCheckout(ctx, s.repository) },
+			GitState: func(ctx context.Context) string { return describeCheckout(ctx, s.repository, s.target()) },
 			LandedFiles: func(ctx context.Context, commit string) ([]string, error) {
 				return s.repository.LandedFiles(ctx, commit)
 			}}}

@@ -126,7 +126,7 @@ func (s Target) Open(ctx context.Context, pr *PullRequest, environ []string) err
 		return err
 	}
 	// The name of the remote's host decides. Who has a GitLab under another name opens the request by hand.
-	remote, err := git.RunAsUser(ctx, repo.Root(), "remote", "get-url", "origin")
+	remote, err := git.RunAsUser(ctx, repo.Root(), nil, "remote", "get-url", "origin")
 	if err != nil {
 		return muster.Errorf(muster.NotFound, "there is no remote origin to push to").
 			WithHint("git remote add origin URL, then again: muster pr --open")
@@ -143,7 +143,7 @@ func (s Target) Open(ctx context.Context, pr *PullRequest, environ []string) err
 		return muster.Errorf(muster.NotFound, "%s is not installed, so nothing was pushed or opened", tool).
 			WithHint("install it, or by hand:  git push -u origin %s", text.ShellQuote(pr.Head))
 	}
-	if said, err := git.RunAsUser(ctx, repo.Root(), "push", "-q", "-u", "origin", pr.Head); err != nil {
+	if said, err := git.RunAsUser(ctx, repo.Root(), nil, "push", "-q", "-u", "origin", pr.Head); err != nil {
 		return muster.Errorf(muster.Unavailable, "%s cannot be pushed: %s", pr.Head, strings.TrimSpace(said)).
 			WithHint("by hand:  git push -u origin %s", text.ShellQuote(pr.Head))
 	}

@@ -134,8 +134,9 @@ func (r gitRepository) missingFilesNote(ctx context.Context, target string) stri
 	return fmt.Sprintf("git-lfs lacks %s, and lanes have pointers in their place: git lfs fetch", text.Count(n, "file"))
 }
 
-// describeCheckout says to the models how the user's checkout stands. It is "" where git cannot tell.
-func describeCheckout(ctx context.Context, r repository) string {
+// describeCheckout says to the models how the user's checkout stood, and whether the target has a snapshot of it. It is
+// "" where git cannot tell.
+func describeCheckout(ctx context.Context, r repository, target string) string {
 	s, err := r.Checkout(ctx)
 	if err != nil || s.Head == "" {
 		return ""
@@ -144,7 +145,13 @@ func describeCheckout(ctx context.Context, r repository) string {
 	if s.Changed == 0 {
 		return said + "clean"
 	}
-	return said + fmt.Sprintf("with uncommitted changes in %d paths, which are in no lane", s.Changed)
+	said += fmt.Sprintf("with uncommitted changes in %d paths, ", s.Changed)
+	if g, isGit := r.(gitRepository); isGit {
+		if snapshot, _, err := landing.SnapshotIn(ctx, g.Repo, s.Head, target); err == nil && snapshot != "" {
+			return said + fmt.Sprintf("of which lanes have a snapshot, the commit %.7s", snapshot)
+		}
+	}
+	return said + "which are in no lane"
 }
 
 // LandedFiles returns the paths of the files that a landed commit has changed on the target.

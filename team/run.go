@@ -48,14 +48,21 @@ func newTeamRun(ctx context.Context, at *site, shared *shared, last muster.Run) 
 
 // begin begins a run. book is its playbook, or nil. open are the tasks that are on the board already.
 func (r *teamRun) begin(
-	ctx context.Context, goal string, book *playbook.Book, open []muster.Task, fresh bool,
+	ctx context.Context, goal string, book *playbook.Book, open []muster.Task, fresh bool, changes Changes,
 ) (sum Summary, err error) {
 	// What cannot be used is refused before a record is written.
 	if err := r.host.findSandbox(ctx); err != nil {
 		return sum, err
 	}
+	snapshot, err := r.takeSnapshot(ctx, changes, fresh)
+	if err != nil {
+		return sum, err
+	}
 	note, err := r.site.repository.Prepare(ctx, r.site.target(), r.site.config.Land != "", fresh)
 	if err != nil {
+		return sum, err
+	}
+	if err := snapshot.begin(ctx); err != nil {
 		return sum, err
 	}
 	// A store in memory has made no file so far. The members will make some.
@@ -83,8 +90,8 @@ func (r *teamRun) begin(
 			return err
 		}
 		// It is only a note: where git cannot tell, there is none.
-		if s, err := checkout(); err == nil && s.Changed > 0 {
-			notes = append(notes, "your uncommitted changes are part of no lane: lanes start from commits")
+		if s, err := checkout(); err == nil {
+			notes = append(notes, snapshot.notes(ctx, s)...)
 		}
 		if text := r.earlierCosts(ctx); text != "" {
 			notes = append(notes, text)

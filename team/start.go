@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/delivery"
 	"muster/internal/playbook"
 	"muster/internal/text"
 	"muster/internal/view"
@@ -19,9 +20,43 @@ type Start struct {
 	Add bool
 	// Fresh archives a diverged target branch and starts it again at HEAD.
 	Fresh bool
+	// Changes says what becomes of the user's uncommitted changes.
+	Changes Changes
 	// Playbook has the tasks of the run; nil: the lead makes them. The lead is asked only when something needs it, and
 	// the goal may be empty.
 	Playbook *Playbook
+}
+
+// Uncommitted is what the user has not committed where a run is to begin.
+type Uncommitted struct {
+	Files  []string
+	Branch string // that is checked out; "": none
+	Target string // on which the snapshot would be a commit
+	Why    string // why a run cannot begin at a snapshot now; "": it can
+}
+
+// Uncommitted returns what a run that begins now could have a snapshot of. There are no Files where that is not to be
+// asked: the user has decided, has named a branch to land on, or the team's own has work already.
+func (t *Team) Uncommitted(ctx context.Context, s Start) (u Uncommitted, err error) {
+	if s.Changes != ChangesUndecided || t.site.config.Land != "" {
+		return u, nil
+	}
+	repo, err := t.services().Repo(ctx)
+	if err != nil {
+		return u, err
+	}
+	if hasWork, err := hasWork(ctx, repo, t.site.target(), s.Fresh); err != nil || hasWork || repo.Linked() != "" {
+		return u, err
+	}
+	if u.Files, err = delivery.Uncommitted(ctx, repo); err != nil || len(u.Files) == 0 {
+		return u, err
+	}
+	u.Target = t.site.branch
+	if branch, err := repo.CurrentBranch(ctx); err == nil {
+		u.Branch = strings.TrimPrefix(branch, "refs/heads/")
+	}
+	u.Why, err = whyNot(delivery.MaySnapshot(ctx, repo))
+	return u, err
 }
 
 // takeLead makes this process the only one that may bring a team to life, until the lease is released. The lead's
@@ -137,6 +172,10 @@ func (t *Team) checkNoLead(ctx context.Context) error {
 // kept for Resume and that cause is returned.
 func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
 	goal = t.site.secrets.String(goal)
+	if s.Changes == WithChanges && t.site.config.Land != "" {
+		return Summary{Code: 1}, muster.Errorf(muster.Invalid, "--with-changes begins on the team's own branch, and "+
+			"--land names %s: leave one of the two out", text.OneLine(t.site.config.Land))
+	}
 	// Opening writes nothing, so whatever it refuses leaves no trace.
 	r, err := t.openRun(ctx, muster.Run{})
 	if err != nil {
@@ -149,6 +188,11 @@ func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
 	// A branch that the user named wrongly is refused before anything is made, the lease too.
 	if err := r.checkTarget(ctx); err != nil {
 		return Summary{Code: 1}, err
+	}
+	if s.Changes == WithChanges {
+		if err := checkSnapshot(ctx, r.site, s.Fresh); err != nil {
+			return Summary{Code: 1}, err
+		}
 	}
 	book, err := s.book(ctx, r.site)
 	if err != nil {
@@ -163,10 +207,14 @@ func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
 		if err != nil {
 			return sum, err
 		}
+		if state.IsStopped && s.Changes == WithChanges {
+			return sum, muster.Errorf(muster.Invalid, "a snapshot of your changes begins a run, and a team stopped "+
+				"here").WithHint("leave --with-changes out\nor put the team aside:  muster archive")
+		}
 		if state.IsStopped {
 			return t.resume(ctx, goal)
 		}
-		return r.begin(ctx, goal, book, state.Open, s.Fresh)
+		return r.begin(ctx, goal, book, state.Open, s.Fresh, s.Changes)
 	})
 }
 

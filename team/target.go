@@ -94,6 +94,9 @@ func (s Target) Merge(ctx context.Context) (m Merged, err error) {
 	if err := checkLanded(ctx, repo, state, c.Head); err != nil {
 		return m, err
 	}
+	if c.Snapshot, _, err = landing.SnapshotIn(ctx, repo, c.Head, state.Tip); err != nil {
+		return m, err
+	}
 	if m.Merged, err = delivery.Merge(ctx, c, run.Target, state.Tip, false); err != nil {
 		return m, err
 	}
@@ -109,12 +112,19 @@ type Untaken struct {
 	Branch  string `json:"branch"` // the user's
 	Target  string `json:"target"`
 	Commits int    `json:"commits"`
+	// IsClear says that nothing is in the way of a merge. Only Target.Mergeable looks.
+	IsClear bool `json:"-"`
 }
 
 // Untaken returns how many commits have landed that the branch of the user's checkout lacks. It changes nothing.
 // Whether they can be merged only Merge finds out. Errors: NotFound where no run was, and those of a checkout that has
 // no branch of the user's to take them to.
-func (s Target) Untaken(ctx context.Context) (u Untaken, err error) {
+func (s Target) Untaken(ctx context.Context) (u Untaken, err error) { return s.untaken(ctx, false) }
+
+// Mergeable is Untaken, and looks whether Merge would succeed: IsClear says so.
+func (s Target) Mergeable(ctx context.Context) (u Untaken, err error) { return s.untaken(ctx, true) }
+
+func (s Target) untaken(ctx context.Context, looks bool) (u Untaken, err error) {
 	run, l, err := s.last(ctx)
 	if err != nil {
 		return u, err
@@ -133,7 +143,14 @@ func (s Target) Untaken(ctx context.Context) (u Untaken, err error) {
 		return u, err
 	}
 	commits, err := c.Missing(ctx, state.Tip)
-	return Untaken{c.Branch, run.Target, len(commits)}, err
+	u = Untaken{Branch: c.Branch, Target: run.Target, Commits: len(commits)}
+	if err != nil || !looks || errDisplaced(state) != nil {
+		return u, err
+	}
+	if c.Snapshot, _, err = landing.SnapshotIn(ctx, repo, c.Head, state.Tip); err == nil {
+		u.IsClear, err = c.MayMerge(ctx, run.Target, state.Tip)
+	}
+	return u, err
 }
 
 // checkLanded refuses a target that is not where landings left it: what it has may be checked by nobody. What the

@@ -209,6 +209,7 @@ func (a *App) root() *cobra.Command {
 	f.BoolVar(&a.debug, "debug", false,
 		"write a log (MUSTER_LOG_FILE, by default muster.log in the user's state directory)")
 	teamFlags(root.Flags(), false)
+	changesFlags(root.Flags())
 	root.Flags().Bool("continue", false, "go on at once with the team that stopped here")
 	root.Flags().Bool("version", false, "which muster this is, as muster version")
 	// The help prints the groups and their commands in this order.

@@ -53,6 +53,9 @@ func (a *App) converse(c *cobra.Command, args []string) error {
 	}
 	defer o.close()
 	t := &conversation{app: a, opened: o, piped: piped, flags: setFlags(c.Flags()), first: strings.Join(args, " ")}
+	if t.changes, err = givenChanges(c.Flags(), c.CommandPath()); err != nil {
+		return err
+	}
 	t.goesOn, _ = c.Flags().GetBool("continue")
 	return t.run(c.Context())
 }
@@ -92,8 +95,9 @@ type conversation struct {
 	piped io.Reader
 	flags map[string]string
 	// first is said as if the user had typed it, and goesOn resumes at once what has stopped here.
-	first  string
-	goesOn bool
+	first   string
+	goesOn  bool
+	changes team.Changes // what becomes of the user's uncommitted changes in a run that begins
 	// settings are those that the run would have, as they were when the conversation was opened.
 	settings config.Settings
 
@@ -207,7 +211,9 @@ func (c *conversation) checkStart(ctx context.Context, isStopped bool) error {
 	err := offerTrust(ctx, c.app, c.opened, c.flags, isStopped)
 	if err == nil {
 		var j Job
-		j, err = c.prepare(ctx, isStopped, "-")
+		if j, err = c.prepare(ctx, isStopped, "-"); err == nil && !isStopped {
+			c.changes, err = askChanges(ctx, c.app, j)
+		}
 		c.settings = j.Settings
 	}
 	return err
@@ -259,7 +265,7 @@ func (c *conversation) begin(ctx context.Context, isStopped bool, words string) 
 // prepare returns the job that the first words make. Its error says what prevents a run. It writes nothing, so it
 // is also called before anything is typed, to report early that a model or a setting is missing.
 func (c *conversation) prepare(ctx context.Context, isStopped bool, words string) (j Job, err error) {
-	j = Job{Workspace: c.workspace, Goal: words, How: team.Start{Add: isStopped},
+	j = Job{Workspace: c.workspace, Goal: words, How: team.Start{Add: isStopped, Changes: c.changes},
 		Resume: isStopped && (words == "" || c.hasNoTask)}
 	// The model and the check of a stopped run hold, except for what the command line gives.
 	if j.Settings, err = c.app.runSettings(ctx, c.opened, c.flags, isStopped); err != nil {
@@ -321,7 +327,7 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 		if c.sum.GoOn == "" && !slices.ContainsFunc(c.sum.Tasks, c.sum.Run.Has) {
 			return exitStatus(c.sum.Code)
 		}
-		return c.app.conclude(late, c.Team, c.job, c.sum)
+		return c.app.finish(ctx, c.Team, c.job, c.sum)
 	}
 	return c.explainEnd(late, false, isInterrupted)
 }

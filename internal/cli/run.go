@@ -58,6 +58,8 @@ func (r runCommands) run() *cobra.Command {
 		Args: namedArgs("[GOAL...]"),
 		Long: "Work lands on a branch of its own, muster/TEAM, and nothing of yours is touched: your checkout, your\n" +
 			"branch and your uncommitted changes stay as they are.\n\n" +
+			"At a terminal it asks, where you have uncommitted changes, whether the team is to have a snapshot of\n" +
+			"them: a commit on its own branch, which muster merge makes a commit of yours.\n\n" +
 			"With --playbook the tasks come from a file, and the lead is asked only when something needs it.\n\n" +
 			"Exits 0 when all has landed, 3 when it stopped with work left, 130 when you interrupted it (the state\n" +
 			"is kept: muster resume)."}
@@ -65,11 +67,15 @@ func (r runCommands) run() *cobra.Command {
 	teamFlags(f, true)
 	f.BoolVar(&how.Add, "add", false, "go on with a team that stopped, and give it this goal too")
 	backgroundFlag(f, &isBackground)
+	changesFlags(f)
 	f.BoolVar(&how.Fresh, "fresh", false, "archive a target branch that has diverged and begin it again at HEAD")
 	book.add(f)
 	_ = c.MarkFlagFilename("playbook", "yaml", "yml") // it exists
 	c.RunE = func(c *cobra.Command, args []string) (err error) {
 		goal := strings.TrimSpace(strings.Join(args, " "))
+		if how.Changes, err = givenChanges(f, c.CommandPath()); err != nil {
+			return err
+		}
 		switch {
 		case book.file != "":
 			if how.Playbook, err = book.read(c, r.App); err != nil {
@@ -137,6 +143,12 @@ func (r runCommands) here(ctx context.Context, flags map[string]string, j Job) e
 	if j.Settings, err = r.runSettings(ctx, o, flags, goesOn); err != nil {
 		return err
 	}
+	if !goesOn {
+		j.Workspace = o.workspace
+		if j.How.Changes, err = askChanges(ctx, r.App, j); err != nil {
+			return err
+		}
+	}
 	return r.perform(ctx, o, j)
 }
 
@@ -198,7 +210,19 @@ func (r runCommands) perform(ctx context.Context, o opened, j Job) error {
 	if out.progress != nil && out.progress.HasWritten() {
 		fmt.Fprintln(r.Stderr) // the summary stands by itself
 	}
-	return r.conclude(context.WithoutCancel(ctx), o.Team, j, sum)
+	return r.finish(ctx, o.Team, j, sum)
+}
+
+// finish prints the end of a run in this process, and offers to take the work. It returns the run's exit code.
+func (a *App) finish(ctx context.Context, t *team.Team, j Job, sum team.Summary) error {
+	err := a.conclude(context.WithoutCancel(ctx), t, j, sum)
+	if _, isCode := errors.AsType[exitStatus](err); err != nil && !isCode {
+		return err
+	}
+	if err := a.offerMerge(ctx, t, j, sum); err != nil {
+		return err
+	}
+	return err
 }
 
 // conclude prints the end of a run on standard output and returns its exit code. With --json nothing is added,

@@ -15,7 +15,7 @@ func TestAUserIsAskedOnceWhetherToTrust(t *testing.T) {
 	s := w.terminal()
 	write := func(name, text string) { gittest.Write(t, w.dir, map[string]string{name: text}) }
 	words := w.words("speakers: {lead: [{say: Hello.}]}\n")
-	write("go.sh", "clear; muster run hello --model 'script/"+words+"'; echo exit $?\n")
+	write("go.sh", "clear; muster run hello --without-changes --model 'script/"+words+"'; echo exit $?\n")
 	write("muster.yaml", "check: test 1 = 1\n")
 	s.Keys("sh go.sh", "Enter")
 	s.Wait(`muster.yaml sets check:\n  test 1 = 1\n\ntrust it\? \[y/N\]`)

@@ -1,4 +1,5 @@
-// Package delivery takes what a team has landed from its target to the branch that the user is on.
+// Package delivery takes what a team has landed from its target to the branch that the user is on, and what the user
+// has not committed to the team.
 //
 // Merge (merge.go) does what the user would do by hand: a fast-forward where that is possible, else a merge commit, by
 // their own git with their own identity, hooks and signing key. It is the only code of muster that changes the user's
@@ -7,7 +8,9 @@
 // The package keeps these invariants:
 //
 //   - Nothing of the user's is lost. Git decides whether uncommitted changes are in the way, and a merge that would
-//     have conflicts is refused before anything is touched.
+//     have conflicts is refused before anything is touched. Changes that the work has as well, because it began from a
+//     snapshot of them, are set aside first.
+//   - A snapshot (snapshot.go) changes nothing of the user's.
 //   - Nothing is left half done. A merge that git could not finish is aborted.
 //   - Each call can be repeated: what is on the branch already is not brought again.
 //
@@ -16,12 +19,14 @@
 //  1. Open looks at the checkout: which branch it has, and whether something of several steps is under way.
 //  2. What the branch has already ends the merge. After a squash or a rebase only the trees tell.
 //  3. Where both have commits, they are merged in memory. Conflicts end the merge here.
-//  4. The user's git merges in their checkout. It refuses where uncommitted changes are in the way.
-//  5. What it has begun and could not finish is aborted. Then the reason is looked for: git's own words are for
-//     people, so the files are compared, and no text of git is matched.
+//  4. Uncommitted files that are as the snapshot of the run has them are stashed.
+//  5. The user's git merges in their checkout. It refuses where uncommitted changes are in the way.
+//  6. What it has begun and could not finish is aborted, and the stash comes back. Then the reason is looked for:
+//     git's own words are for people, so the files are compared, and no text of git is matched.
+//  7. After a merge the stash is dropped: the branch has all of it.
 //
-// A process that dies before step 4 has changed nothing. One that dies in it leaves what git leaves at that moment,
-// as a merge by hand would, and the next call says that a merge is under way.
+// A process that dies before step 4 has changed nothing. One that dies later leaves what git leaves at that moment, as
+// a merge by hand would: a stash, or a merge under way, of which the next call tells.
 //
 // Which commits have landed is for package landing, and what the tasks are for package board.
 package delivery
@@ -47,6 +52,9 @@ type Checkout struct {
 	dir    string // its top level
 	Branch string // without refs/heads/
 	Head   string // the commit that the branch is at
+	// Snapshot is a commit of the target with what was uncommitted here when a run began, and which the branch lacks.
+	// "": there is none.
+	Snapshot string
 }
 
 // Open returns the checkout from which the repository was opened: the main one, or a linked worktree. It refuses one

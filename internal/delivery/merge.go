@@ -26,7 +26,9 @@ type Merged struct {
 	From    string   `json:"from"` // the commit that the branch was at
 	At      string   `json:"at"`   // the commit that it is at
 	Commits []string `json:"commits"`
-	Said    string   `json:"said,omitempty"` // what git and the user's hooks printed
+	// Snapshot is the one of them with what was uncommitted when the run began.
+	Snapshot string `json:"snapshot,omitempty"`
+	Said     string `json:"said,omitempty"` // what git and the user's hooks printed
 }
 
 // Merge takes the commit tip of the target to the branch of the checkout. onlyForward refuses what is no fast-forward.
@@ -36,35 +38,67 @@ type Merged struct {
 func Merge(ctx context.Context, c Checkout, target, tip string, onlyForward bool) (m Merged, err error) {
 	m = Merged{Branch: c.Branch, Target: target, How: Nothing, From: c.Head, At: c.Head, Commits: []string{}}
 	// A commit is merged and not the branch: the target may move while git works, and what is told here is what came.
-	has, err := c.repo.IsAncestor(ctx, tip, c.Head)
-	if err != nil || has {
+	how, err := c.plan(ctx, target, tip, onlyForward)
+	if err != nil || how == Nothing {
 		return m, err
 	}
 	args := []string{"merge", "--ff-only", "-q", tip}
-	isForward, err := c.repo.IsAncestor(ctx, c.Head, tip)
-	if err != nil {
-		return m, err
-	}
-	if !isForward {
-		if onlyForward {
-			return m, errDiverged(c.Branch, target)
-		}
-		if has, err = c.tryMerge(ctx, target, tip); err != nil || has {
-			return m, err
-		}
+	if how == MergeCommit {
 		args = []string{"merge", "--no-edit", "-q", "-m", mergeMessage(c.Branch, target), tip}
 	}
 	if m.Commits, err = c.Missing(ctx, tip); err != nil {
 		return m, err
 	}
-	if m.Said, err = git.RunAsUser(ctx, c.dir, args...); err != nil {
-		return m, c.explain(ctx, err, target, tip)
+	stash, err := c.setAside(ctx, tip)
+	if err != nil {
+		return m, err
 	}
-	if m.How = MergeCommit; isForward {
-		m.How = FastForward
+	if m.Said, err = git.RunAsUser(ctx, c.dir, nil, args...); err != nil {
+		return m, c.explain(ctx, err, target, tip, stash)
 	}
-	m.At, err = c.repo.ResolveIn(ctx, c.dir, "HEAD")
-	return m, err
+	m.How, m.Snapshot = how, c.Snapshot
+	late := context.WithoutCancel(ctx) // the merge is done
+	if m.At, err = c.repo.ResolveIn(late, c.dir, "HEAD"); err != nil {
+		return m, err
+	}
+	return m, c.dropStash(late, stash)
+}
+
+// plan returns how the commit tip would come to the branch: one of the words of Merged.How. It changes nothing, and
+// refuses what cannot come by itself.
+func (c Checkout) plan(ctx context.Context, target, tip string, onlyForward bool) (how string, err error) {
+	has, err := c.repo.IsAncestor(ctx, tip, c.Head)
+	if err != nil || has {
+		return Nothing, err
+	}
+	isForward, err := c.repo.IsAncestor(ctx, c.Head, tip)
+	switch {
+	case err != nil:
+		return Nothing, err
+	case isForward:
+		return FastForward, nil
+	case onlyForward:
+		return Nothing, errDiverged(c.Branch, target)
+	}
+	if has, err = c.tryMerge(ctx, target, tip); err != nil || has {
+		return Nothing, err
+	}
+	return MergeCommit, nil
+}
+
+// MayMerge reports whether Merge would bring something, and nothing uncommitted is in its way. It changes nothing. The
+// user's git, which decides, may still refuse: a hook of theirs, for example.
+func (c Checkout) MayMerge(ctx context.Context, target, tip string) (bool, error) {
+	how, err := c.plan(ctx, target, tip, false)
+	if err != nil || how == Nothing {
+		return false, err
+	}
+	same, edited, err := c.sinceSnapshot(ctx, tip)
+	if err != nil || len(edited) > 0 || how == FastForward {
+		return err == nil && len(edited) == 0, err
+	}
+	_, staged, err := c.uncommitted(ctx)
+	return len(without(staged, same)) == 0, err // git makes no merge commit beside other staged files
 }
 
 // mergeMessage is the message that git merge would write for the branch.
@@ -119,31 +153,40 @@ func (c Checkout) Missing(ctx context.Context, tip string) ([]string, error) {
 	return append([]string{}, strings.Fields(out)...), err
 }
 
-// explain says why git has refused the merge, after it has undone what git may have begun. What the user had
-// uncommitted is compared here, because git's words are for people.
-func (c Checkout) explain(ctx context.Context, cause error, target, tip string) error {
+// explain says why git has refused the merge, after it has undone what git may have begun and brought back what was
+// set aside. What the user had uncommitted is compared here, because git's words are for people.
+func (c Checkout) explain(ctx context.Context, cause error, target, tip, stash string) error {
 	exit, isExit := errors.AsType[*git.ExitError](cause)
 	late := context.WithoutCancel(ctx) // an interruption leaves nothing half done
+	var unmerged []string
 	if git.UnderWay(c.repo, c.dir) == "merge" {
 		files, _ := c.repo.Run(late, c.dir, "diff", "--name-only", "--diff-filter=U", "-z") // only words of the message
-		if _, err := git.RunAsUser(late, c.dir, "merge", "--abort"); err != nil {
+		if _, err := git.RunAsUser(late, c.dir, nil, "merge", "--abort"); err != nil {
 			return muster.Errorf(muster.Unavailable, "the merge could not be finished (%w), and not undone: %w", cause,
 				err).WithHint("git merge --abort")
 		}
-		if unmerged := git.SplitNUL(files); len(unmerged) > 0 {
-			return errConflict(c.Branch, target, unmerged)
-		}
+		unmerged = git.SplitNUL(files)
+	}
+	if err := c.unstash(late, stash); err != nil {
+		return err
+	}
+	if len(unmerged) > 0 {
+		return errConflict(c.Branch, target, unmerged)
 	}
 	if !isExit || ctx.Err() != nil {
 		return cause
 	}
-	all, staged, err1 := c.uncommitted(late)
-	changed, err2 := c.changed(late, c.Head, tip)
+	_, staged, err1 := c.uncommitted(late)
+	same, inTheWay, err2 := c.sinceSnapshot(late, tip)
 	if err := errors.Join(err1, err2); err != nil {
 		return cause
 	}
+	staged = without(staged, same)
+	if len(inTheWay) > 0 && c.Snapshot != "" {
+		return c.errEdited(late, inTheWay)
+	}
 	const wayOut = "keep them:   git stash, muster merge, git stash pop\nor commit them first"
-	if inTheWay := both(all, changed); len(inTheWay) > 0 {
+	if len(inTheWay) > 0 {
 		// What git does not know yet would be overwritten as well, and git stash leaves it where it is.
 		known, err := c.repo.Run(late, c.dir, append([]string{"ls-files", "-z", "--"}, inTheWay...)...)
 		if err == nil && known == "" {
@@ -159,4 +202,15 @@ func (c Checkout) explain(ctx context.Context, cause error, target, tip string) 
 	}
 	return muster.Errorf(muster.Unavailable, "%s stays as it is, git has refused the merge: %s", c.Branch,
 		strings.TrimSpace(exit.Stderr)).WithHint("by hand:  git merge %s", text.ShellQuote(target))
+}
+
+// errEdited is the error for files that the user has changed since the snapshot from which the work began.
+func (c Checkout) errEdited(ctx context.Context, files []string) error {
+	err := muster.Errorf(muster.Held, "%s changed since the snapshot from which the work began, and would be "+
+		"overwritten, so %s stays as it is", list(files)+text.Plural(len(files), " has", " have"), c.Branch)
+	if parent, _ := c.repo.ResolveIn(ctx, c.dir, c.Snapshot+"^1"); parent != c.Head {
+		return err.WithHint("keep it:  git stash -u, muster merge, git stash pop\nor commit it first")
+	}
+	// With the snapshot on the branch only the later changes are uncommitted: the first command changes no file.
+	return err.WithHint("keep it:  git reset %.12s, git stash, muster merge, git stash pop", c.Snapshot)
 }

@@ -67,7 +67,7 @@ func initRepository(ctx context.Context, dir string) error {
 		{"-c", "user.name=muster", "-c", "user.email=muster@localhost", "-c", "commit.gpgSign=false",
 			"-c", "core.hooksPath=/dev/null", "commit", "-q", "-m", "Count lines"},
 	} {
-		if _, err := git.RunAsUser(ctx, dir, args...); err != nil {
+		if _, err := git.RunAsUser(ctx, dir, nil, args...); err != nil {
 			return err
 		}
 	}

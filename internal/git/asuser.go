@@ -23,14 +23,14 @@ var localVariables = []string{"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CEILING_D
 
 // RunAsUser runs git in a checkout of the user's as if they had typed it there: with their identity, their hooks, their
 // signing key and all of the config, also the repository's, which they obey with every command of their own. It is for
-// what they ask for by a command; the runtime's own calls use Run. said is what git and the hooks printed. Errors:
-// *ExitError, or the context's.
-func RunAsUser(ctx context.Context, dir string, args ...string) (said string, err error) {
+// what they ask for by a command; the runtime's own calls use Run. env is added to their environment. said is what git
+// and the hooks printed. Errors: *ExitError, or the context's.
+func RunAsUser(ctx context.Context, dir string, env []string, args ...string) (said string, err error) {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", dir, "--no-pager"}, args...)...)
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(kv string) bool {
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(localVariables, name)
-	})
+	}), env...)
 	// It stays in the terminal's process group, so that it can ask for a passphrase there. A Ctrl-C then reaches git
 	// too, as it would if the user had started it.
 	var out, errs bytes.Buffer

@@ -26,7 +26,7 @@ type part struct{ files, uses, asks string }
 // parts has the parts of packages that no imports keep apart. docs/architecture.md says what each is for.
 var parts = map[string]map[string]part{
 	"internal/landing": {
-		"landing": {"lander.go land.go landed.go local.go return.go review.go revoke.go secrets.go", "queue guard texts work", ""},
+		"landing": {"lander.go land.go landed.go local.go return.go review.go revoke.go secrets.go snapshot.go", "queue guard texts work", ""},
 		"queue":   {"queue.go stack.go move.go check.go", "guard work", ""},
 		"guard":   {"guard.go prepare.go", "work", ""},
 		"texts":   {"texts.go collision.go", "work", ""},
@@ -43,7 +43,7 @@ var parts = map[string]map[string]part{
 	"team": {
 		"API": {"team.go start.go people.go tasks.go members.go mail.go requests.go lanes.go said.go window.go subscribe.go attach.go",
 			"run host operations site", ""},
-		"run":        {"run.go join.go playbook.go forward.go summary.go leftovers.go", "host site", ""},
+		"run":        {"run.go join.go playbook.go forward.go snapshot.go summary.go leftovers.go", "host site", ""},
 		"host":       {"host.go supervise.go runner.go finalize.go member.go model.go spending.go phases.go", "site", ""},
 		"operations": {"operations.go undo.go clean.go target.go pullrequest.go receipts.go setup.go", "site", ""},
 		"site":       {"site.go config.go repository.go sandbox.go events.go conversation.go", "", ""},

@@ -20,6 +20,27 @@ const (
 	trailerReview = "Muster-Review"
 )
 
+// trailerSnapshot is the trailer of a commit with what the user had not committed when a run began.
+const trailerSnapshot = "Muster-Snapshot"
+
+// snapshotMessage is the message of such a commit.
+const snapshotMessage = "Snapshot of uncommitted changes\n\nWhat was not committed in the checkout when the team " +
+	"began.\n\n" + trailerSnapshot + ": true\n"
+
+// SnapshotIn returns the snapshot of the user's uncommitted changes among the commits that tip has and head lacks: the
+// oldest, because a team begins with it. It is "" where there is none. isAll reports whether there is nothing else.
+func SnapshotIn(ctx context.Context, repo *git.Repo, head, tip string) (commit string, isAll bool, err error) {
+	out, err := repo.Run(ctx, repo.CommonDir(), "log", "--first-parent",
+		"--format=%H %(trailers:key="+trailerSnapshot+",valueonly,separator=%x2C)", tip, "^"+head)
+	lines := strings.FieldsFunc(out, func(c rune) bool { return c == '\n' })
+	for _, line := range lines {
+		if id, value, _ := strings.Cut(line, " "); value != "" {
+			commit = id
+		}
+	}
+	return commit, commit != "" && len(lines) == 1, err
+}
+
 // landedTrailers matches the end of a landed commit's message: its last paragraph, as git defines trailers. What a
 // summary says above it is never taken for one. The matches are the task, the receipt, the check's command, and who has
 // approved it.

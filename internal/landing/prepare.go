@@ -22,9 +22,10 @@ var plainBranch = lazyregexp.New(`^muster/[a-z0-9]+(-[a-z0-9]+)*$`)
 // empty.
 //
 // The team's own branch is made at HEAD when it is missing, and moved forward when it is behind. It is kept when it is
-// ahead, with landed work that the user has not taken yet. When merging it into HEAD would change nothing, because the
-// user took it by squash or rebase, it is archived and moved. When it has diverged it is refused, unless fresh, which
-// archives it. A branch that the user named is made when it is missing, and never moved here.
+// ahead, with landed work that the user has not taken yet. It is archived and moved when merging it into HEAD would
+// change nothing, because the user took it by squash or rebase, and when it has only a snapshot of the user's
+// uncommitted changes. When it has diverged it is refused, unless fresh, which archives it. A branch that the user
+// named is made when it is missing, and never moved here.
 //
 // Either is refused while it is checked out. A lock that a killed git left on it is removed. Errors: Held, Invalid,
 // each with what to do.
@@ -82,11 +83,16 @@ func PlannedTip(ctx context.Context, repo *git.Repo, ref string, userNamed, fres
 	if err = cmp.Or(errHead, err); err != nil || at == "" || fresh {
 		return head, err
 	}
-	isAhead, err := repo.IsAncestor(ctx, head, at)
-	if isAhead || userNamed {
-		return at, err
+	if userNamed {
+		return at, nil
 	}
-	return head, err
+	if isAhead, err := repo.IsAncestor(ctx, head, at); err != nil || !isAhead {
+		return head, err
+	}
+	if _, isAll, err := SnapshotIn(ctx, repo, head, at); err != nil || isAll {
+		return head, err
+	}
+	return at, nil
 }
 
 // CheckTarget refuses a branch on which work cannot land: one that has no valid name, or that is checked out. It
@@ -139,6 +145,11 @@ func (t target) update(ctx context.Context) (string, error) {
 	}
 	if isBehind {
 		return fmt.Sprintf("%s was behind and moved forward to HEAD, %.7s", t.branch, t.head), t.moveToHead(ctx)
+	}
+	if _, isAll, err := SnapshotIn(ctx, t.repo, t.head, t.at); err != nil {
+		return "", err
+	} else if isAll {
+		return t.restart(ctx, "it had nothing but a snapshot")
 	}
 	isAhead, err := t.repo.IsAncestor(ctx, t.head, t.at)
 	if err != nil {

@@ -35,24 +35,32 @@ func (l *landing) holdsSecrets(ctx context.Context, tip string) (back comeback, 
 		return back, err
 	}
 	changes = append(changes, secrets.Change{Path: summaryName, New: []byte(l.summary)})
-	var held []secrets.Finding
-	for _, f := range secrets.Scan(changes) {
-		isAllowed := false
-		// Asked for each finding anew, so that what the user allows counts at the next landing of a run.
-		if l.options.IsAllowed != nil {
-			if isAllowed, err = l.options.IsAllowed(f.Fingerprint); err != nil {
-				return back, err
-			}
-		}
-		if !isAllowed {
-			held = append(held, f)
-		}
+	held, err := l.options.heldSecrets(changes)
+	if err != nil {
+		return back, err
 	}
 	if len(held) == 0 {
 		l.scanned = l.head
 		return back, nil
 	}
 	return secretsHeld(l.options.branch(), held, l.options.MergeCommits), nil
+}
+
+// heldSecrets returns what the changes add that looks like a key and that the user has not allowed.
+func (o *Options) heldSecrets(changes []secrets.Change) (held []secrets.Finding, err error) {
+	for _, f := range secrets.Scan(changes) {
+		isAllowed := false
+		// Asked for each finding anew, so that what the user allows counts at the next landing of a run.
+		if o.IsAllowed != nil {
+			if isAllowed, err = o.IsAllowed(f.Fingerprint); err != nil {
+				return nil, err
+			}
+		}
+		if !isAllowed {
+			held = append(held, f)
+		}
+	}
+	return held, nil
 }
 
 // readChanges reads the contents of changed files. One that is too large is left out, and so are those that follow when

@@ -44,7 +44,7 @@ func CheckRepository(ctx context.Context, dir string) (repo *git.Repo, found Fin
 		s.Head), "")
 	if s.Changed > 0 {
 		found.Add("repository", Note, "there are uncommitted changes: they are part of no lane",
-			"commit what the team should build on")
+			"commit what the team should build on, or: muster run --with-changes")
 	}
 	return repo, found
 }

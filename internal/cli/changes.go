@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"muster"
+	"muster/internal/text"
+	"muster/team"
+)
+
+const (
+	withChanges    = "with-changes"
+	withoutChanges = "without-changes"
+)
+
+// changesFlags adds the flags with which the user says what becomes of their uncommitted changes.
+func changesFlags(f *pflag.FlagSet) {
+	f.Bool(withChanges, false, "begin at a snapshot of your uncommitted changes")
+	f.Bool(withoutChanges, false, "begin at HEAD, without your uncommitted changes")
+}
+
+// givenChanges returns what the flags say. command is the path of the command.
+func givenChanges(f *pflag.FlagSet, command string) (team.Changes, error) {
+	with, _ := f.GetBool(withChanges)
+	without, _ := f.GetBool(withoutChanges)
+	switch {
+	case with && without:
+		return 0, &usageError{command, "--with-changes and --without-changes exclude each other"}
+	case with:
+		return team.WithChanges, nil
+	case without:
+		return team.WithoutChanges, nil
+	}
+	return team.ChangesUndecided, nil
+}
+
+// askChanges asks the user at a terminal what becomes of their uncommitted changes in a run that begins, unless they
+// have said so or the run has no choice.
+func askChanges(ctx context.Context, a *App, j Job) (team.Changes, error) {
+	f := a.terminalIn()
+	if f == nil || a.json || j.How.Changes != team.ChangesUndecided {
+		return j.How.Changes, nil
+	}
+	t, err := a.openTeam(j) //nolint:contextcheck // Opening starts nothing.
+	if err != nil {
+		return j.How.Changes, err
+	}
+	u, err := t.Uncommitted(ctx, j.How)
+	if err != nil || len(u.Files) == 0 || u.Why != "" { // why not is a note of the run
+		return j.How.Changes, err
+	}
+	target := text.OneLine(u.Target)
+	takes := "muster merge brings it to your branch"
+	if u.Branch != "" {
+		takes = "muster merge makes it a commit of " + text.OneLine(u.Branch)
+	}
+	fmt.Fprintf(a.Stderr, "%s not committed: %s\n"+
+		"  h  begin at HEAD, without them (Enter)\n"+
+		"  s  begin at a snapshot of them, a commit on %s;\n"+
+		"     %s\n[h/s] ",
+		text.Count(len(u.Files), "file")+text.Plural(len(u.Files), " is", " are"), text.List(u.Files, 5), target, takes)
+	for {
+		switch key, err := readKey(ctx, f); {
+		case err != nil:
+			fmt.Fprintln(a.Stderr)
+			return 0, err
+		case key == 's' || key == 'S':
+			fmt.Fprintln(a.Stderr, "s")
+			return team.WithChanges, nil
+		case key == 'h' || key == 'H' || key == '\r' || key == '\n':
+			fmt.Fprintln(a.Stderr, "h")
+			return team.WithoutChanges, nil
+		}
+	}
+}
+
+// offerMerge lets one key take the work of a run that is over to the branch that the user is on, where nothing is in
+// the way. It asks only a person who sees the summary on a terminal, and nobody who has typed something meanwhile: that
+// is for the shell.
+func (a *App) offerMerge(ctx context.Context, t *team.Team, j Job, sum team.Summary) error {
+	f := a.terminalIn()
+	isSeen := isTerminal(a.Stdout) && isTerminal(a.Stderr)
+	if f == nil || !isSeen || a.json || a.foreground != nil || j.demoDir != "" || j.isTemporary ||
+		sum.Forward.Branch != "" || len(sum.Off) > 0 || !hasLanded(sum) {
+		return nil
+	}
+	u, err := team.TargetOf(t).Mergeable(ctx)
+	if err != nil || !u.IsClear || hasTyped(f) {
+		return nil //nolint:nilerr // muster merge says what is in the way.
+	}
+	fmt.Fprintf(a.Stdout, "\nm  merge it into %s    any other key  leave it\n", text.OneLine(u.Branch))
+	if key, err := readKey(ctx, f); err != nil || key != 'm' && key != 'M' {
+		return nil //nolint:nilerr // Ctrl-C is another key.
+	}
+	return mergeTarget(ctx, a, t)
+}
+
+func hasLanded(sum team.Summary) bool {
+	for _, t := range sum.Tasks {
+		if t.Status == muster.Completed && t.Landed != nil && sum.Run.Has(t) {
+			return true
+		}
+	}
+	return false
+}
