@@ -28,10 +28,20 @@ const withoutChanges = "or begin from HEAD:  --without-changes"
 // maxTries is how often a snapshot is tried: what was listed may be gone when it is staged, while a build is at work.
 const maxTries = 3
 
-// Uncommitted returns the paths of the main checkout that have something uncommitted.
-func Uncommitted(ctx context.Context, repo *git.Repo) ([]string, error) {
-	all, _, err := Checkout{repo: repo, dir: repo.Root()}.uncommitted(ctx)
-	return all, err
+// Uncommitted returns the paths of the main checkout that a snapshot would have otherwise than HEAD, sorted.
+func Uncommitted(ctx context.Context, repo *git.Repo) (files []string, err error) {
+	c := Checkout{repo: repo, dir: repo.Root()}
+	staged, err := repo.Run(ctx, repo.Root(), "diff-index", "--cached", "--name-only", "--no-renames", "-z", "HEAD")
+	if err != nil {
+		return nil, err
+	}
+	err = c.withCopy(func(x staging) error {
+		found, err := x.look(ctx)
+		files = slices.Concat(git.SplitNUL(staged), found.files, found.inner)
+		return err
+	})
+	slices.Sort(files)
+	return slices.Compact(files), err
 }
 
 // MaySnapshot refuses, with what to do, a checkout of which no snapshot can be made at this moment: one in which a
@@ -80,24 +90,32 @@ type staging struct {
 
 func (x staging) env() []string { return []string{"GIT_INDEX_FILE=" + filepath.Join(x.tmp, "index")} }
 
-// inCopy stages the files that choose returns in a copy of the index, and returns the tree.
-func (c Checkout) inCopy(ctx context.Context, choose func(staging) ([]string, error)) (tree string, err error) {
+// withCopy calls do with a copy of the index.
+func (c Checkout) withCopy(do func(staging) error) (err error) {
 	x := staging{Checkout: c}
 	if x.tmp, err = os.MkdirTemp("", "muster-snapshot-"); err != nil {
-		return "", err
+		return err
 	}
 	defer os.RemoveAll(x.tmp)
 	if err := x.copyIndex(); err != nil {
-		return "", err
+		return err
 	}
-	files, err := choose(x)
-	if err == nil && len(files) > 0 {
-		err = x.add(ctx, files)
-	}
-	if err != nil {
-		return "", err
-	}
-	tree, err = c.repo.Do(ctx, git.Call{Dir: c.dir, Env: x.env(), Args: []string{"write-tree"}})
+	return do(x)
+}
+
+// inCopy stages the files that choose returns in a copy of the index, and returns the tree.
+func (c Checkout) inCopy(ctx context.Context, choose func(staging) ([]string, error)) (tree string, err error) {
+	err = c.withCopy(func(x staging) error {
+		files, err := choose(x)
+		if err == nil && len(files) > 0 {
+			err = x.add(ctx, files)
+		}
+		if err != nil {
+			return err
+		}
+		tree, err = c.repo.Do(ctx, git.Call{Dir: c.dir, Env: x.env(), Args: []string{"write-tree"}})
+		return err
+	})
 	return strings.TrimSpace(tree), err
 }
 
@@ -145,47 +163,64 @@ func (x staging) list(ctx context.Context, env []string, args ...string) (files 
 
 // all returns what is not staged: changed, deleted and new files. It refuses what a snapshot would lack.
 func (x staging) all(ctx context.Context) (files []string, err error) {
-	tracked, _, err := x.list(ctx, nil, append([]string{"--"}, leftovers.Pathspecs()...)...)
+	found, err := x.look(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if !found.isWhole {
+		return nil, muster.Errorf(muster.Invalid, "git cannot read all of %s, so a snapshot would lack some of it",
+			x.dir).WithHint("git status says what\n%s", withoutChanges)
+	}
+	if len(found.inner) > 0 {
+		return nil, muster.Errorf(muster.Invalid, "%s has a git repository of its own, so a snapshot would lack its "+
+			"files", list(found.inner)).WithHint("name it in .gitignore, or move it elsewhere\n%s", withoutChanges)
+	}
+	if err := x.refuseLarge(found.files); err != nil {
+		return nil, err
+	}
+	return found.files, x.refuseSubmodules(ctx)
+}
+
+// unstaged is what a checkout has that its index has not.
+type unstaged struct {
+	files   []string // changed, deleted and new
+	inner   []string // git repositories that are no submodules
+	isWhole bool     // git could read everything
+}
+
+// look lists what is not staged, without what git ignores, what builds leave, and the team's own state.
+func (x staging) look(ctx context.Context) (found unstaged, err error) {
+	tracked, _, err := x.list(ctx, nil, append([]string{"--"}, leftovers.Pathspecs()...)...)
+	if err != nil {
+		return found, err
 	}
 	// What the project and the user ignore, or take back, is stronger than these lines.
 	ignored := filepath.Join(x.tmp, "ignored")
 	lines := append(slices.Clone(paths.Excluded), leftovers.Patterns(tracked)...)
 	if err := os.WriteFile(ignored, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		return nil, err
+		return found, err
 	}
 	listed, isWhole, err := x.list(ctx, nil, "-t", "--others", "--modified", "--exclude-from="+ignored,
 		"--exclude-standard")
 	if err != nil {
-		return nil, err
+		return found, err
 	}
-	if !isWhole {
-		return nil, muster.Errorf(muster.Invalid, "git cannot read all of %s, so a snapshot would lack some of it",
-			x.dir).WithHint("git status says what\n%s", withoutChanges)
-	}
-	var untracked, inner []string
+	var untracked []string
 	for _, entry := range listed {
 		file, isNew := strings.CutPrefix(entry, "? ")
 		dir, isInner := strings.CutSuffix(file, "/")
 		switch {
 		case isNew && isInner: // git does not look into another repository
-			inner = append(inner, dir)
+			found.inner = append(found.inner, dir)
 		case isNew:
 			untracked = append(untracked, file)
 		default:
-			files = append(files, entry[min(len(entry), 2):])
+			found.files = append(found.files, entry[min(len(entry), 2):])
 		}
 	}
-	if len(inner) > 0 {
-		return nil, muster.Errorf(muster.Invalid, "%s has a git repository of its own, so a snapshot would lack its "+
-			"files", list(inner)).WithHint("name it in .gitignore, or move it elsewhere\n%s", withoutChanges)
-	}
-	if untracked, err = x.withoutMarked(ctx, untracked); err != nil {
-		return nil, err
-	}
-	files = append(files, untracked...)
-	return files, cmp.Or(x.refuseLarge(files), x.refuseSubmodules(ctx))
+	untracked, err = x.withoutMarked(ctx, untracked)
+	found.files, found.isWhole = append(found.files, untracked...), isWhole
+	return found, err
 }
 
 // withoutMarked leaves out untracked files in directories that a program has made, unless git tracks files there.
@@ -266,13 +301,13 @@ func (c Checkout) setAside(ctx context.Context, tip string) (stash string, err e
 	// git stash names no file that is neither in the index nor there. One whose deletion is staged is in HEAD.
 	staged, err := c.notInIndex(ctx, same)
 	if err == nil {
-		_, err = c.asUser(ctx, staged, "reset", "-q")
+		err = c.asUser(ctx, staged, "reset", "-q")
 	}
 	if err != nil {
 		return "", err
 	}
 	before := c.stashed(ctx)
-	_, err = c.asUser(ctx, same, "stash", "push", "-q", "--include-untracked", "-m",
+	err = c.asUser(ctx, same, "stash", "push", "-q", "--include-untracked", "-m",
 		"muster merge: the snapshot has it too")
 	if stash = c.stashed(ctx); stash == before {
 		return "", err
@@ -303,21 +338,22 @@ func (c Checkout) setAside(ctx context.Context, tip string) (stash string, err e
 }
 
 // asUser lets the user's git do something with these files. It does nothing without any.
-func (c Checkout) asUser(ctx context.Context, files []string, args ...string) (said string, err error) {
+func (c Checkout) asUser(ctx context.Context, files []string, args ...string) error {
 	if len(files) == 0 {
-		return "", nil
+		return nil
 	}
 	tmp, err := os.MkdirTemp("", "muster-merge-")
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer os.RemoveAll(tmp)
 	names := filepath.Join(tmp, "files")
 	if err := os.WriteFile(names, []byte(strings.Join(files, "\x00")), 0o600); err != nil {
-		return "", err
+		return err
 	}
-	return git.RunAsUser(ctx, c.dir, []string{"GIT_LITERAL_PATHSPECS=1"},
+	_, err = git.RunAsUser(ctx, c.dir, []string{"GIT_LITERAL_PATHSPECS=1"},
 		append(args, "--pathspec-from-file="+names, "--pathspec-file-nul")...)
+	return err
 }
 
 // notInIndex returns those of the files that are neither in the index nor in the checkout.
