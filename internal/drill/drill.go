@@ -108,7 +108,7 @@ func (g Goal) Make(ctx context.Context, dir string) error {
 
 func runGit(ctx context.Context, dir string, commands ...[]string) error {
 	for _, args := range commands {
-		if _, err := git.RunAsUser(ctx, dir, args...); err != nil {
+		if _, err := git.RunAsUser(ctx, dir, nil, args...); err != nil {
 			return muster.Errorf(muster.Unavailable, "the drill's repository: %w", err).WithHint("muster doctor")
 		}
 	}
@@ -122,8 +122,9 @@ type Try func(command string) (ok bool, err error)
 // has landed, words are the last ones of the lead. It moves HEAD of dir.
 func (g Goal) Judge(ctx context.Context, dir, target, words string, try Try) (wrong string, err error) {
 	var changed []string
-	if said, err := git.RunAsUser(ctx, dir, "branch", "--list", target); err != nil || strings.TrimSpace(said) != "" {
-		said, e := git.RunAsUser(ctx, dir, "diff", "--name-only", "--no-renames", start, target)
+	there, err := git.RunAsUser(ctx, dir, nil, "branch", "--list", target)
+	if err != nil || strings.TrimSpace(there) != "" {
+		said, e := git.RunAsUser(ctx, dir, nil, "diff", "--name-only", "--no-renames", start, target)
 		if err != nil || e != nil {
 			return "", muster.Errorf(muster.Unavailable, "what has landed in %s cannot be read", dir)
 		}
