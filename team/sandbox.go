@@ -112,11 +112,11 @@ func (s Sandbox) limitsBy(m *sandbox.Method) string {
 	case !s.On:
 		return ""
 	case m != nil && !m.HasNamespaces:
-		return "they can write only in the working directory, in $TMPDIR (not in /tmp) and in caches; they have no " +
-			"network, and not even localhost, so tests that start servers fail; git works, but for fetch and push"
+		return "write only the working directory, $TMPDIR (not /tmp) and caches; have no network, not even " +
+			"localhost, so tests that start servers fail; git fetch and git push fail"
 	}
-	return "they can write only in the working directory, in $TMPDIR and in caches, and reach only " +
-		strings.Join(append([]string{"localhost"}, s.Network...), ", ") + "; git works, but for fetch and push"
+	return "write only the working directory, $TMPDIR and caches; reach only " +
+		strings.Join(append([]string{"localhost"}, s.Network...), ", ") + "; git fetch and git push fail"
 }
 
 // confine returns the launchers of members' commands and of checks, confined by m. Each is l where it is not.

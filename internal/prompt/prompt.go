@@ -8,7 +8,6 @@
 package prompt
 
 import (
-	"cmp"
 	"embed"
 	"fmt"
 	"strings"
@@ -95,12 +94,14 @@ func Goal(run muster.Run, open, failed []muster.Task) string {
 	if run.Goal == "" { // in a conversation, whose first words may be a greeting
 		words = "The user says:\n" + text.EscapeTags(run.FirstWords)
 	}
-	check := optional("Every landing is checked on the merged tree with: %s", run.CheckText())
-	message := words + "\n\n" + cmp.Or(check, "No check is set, so landings are not verified by a command.")
+	message := words + "\n\n"
+	if run.CheckText() == "" {
+		message += "No check command is set.\n"
+	}
 	if run.Cap == 0 {
-		message += "\nThere are no teammates in this run."
+		message += "There are no teammates in this run."
 	} else {
-		message += fmt.Sprintf("\nAt most %d teammates may live at once.", run.Cap)
+		message += fmt.Sprintf("At most %d teammates may live at once.", run.Cap)
 	}
 	var openLines, failedLines strings.Builder
 	for _, t := range open {

@@ -15,10 +15,10 @@ func TestTexts(t *testing.T) {
 	checked := muster.Run{Goal: "Go on.", Target: "main", Check: "make", Cap: 2}
 	lane := muster.Lane{Path: "/lane", Branch: "l"}
 	for _, c := range []struct{ got, want string }{
-		{Goal(run, nil, nil), "The goal:\nGo on.\n\nNo check is set, so landings are not " +
-			"verified by a command.\nThere are no teammates in this run."},
+		{Goal(run, nil, nil), "The goal:\nGo on.\n\nNo check command is set.\n" +
+			"There are no teammates in this run."},
 		{Goal(checked, []muster.Task{next}, []muster.Task{landed}), "The goal:\nGo on.\n\n" +
-			"Every landing is checked on the merged tree with: make\nAt most 2 teammates may live at once.\n\n" +
+			"At most 2 teammates may live at once.\n\n" +
 			"These tasks are on the board already:\n#2 b [] waits for: #1 #3\n\n\n" +
 			"These tasks of earlier runs need attention; retry, change or delete them if the goal wants it:\n" +
 			"#1 a &lt;mail> [completed] landed: 0123456: red\n"},

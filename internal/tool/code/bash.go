@@ -21,7 +21,7 @@ type bashInput struct {
 	Command    string `json:"command"`
 	Timeout    int    `json:"timeout,omitempty" jsonschema:"seconds, 120 by default, 600 at most"`
 	Background bool   `json:"background,omitempty" jsonschema:"go on at once; its end is announced"`
-	Workdir    string `json:"workdir,omitempty" jsonschema:"directory to run it in"`
+	Workdir    string `json:"workdir,omitempty"`
 }
 
 // errTimeout is the cause when a command was killed at its time limit.

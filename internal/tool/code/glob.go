@@ -33,7 +33,7 @@ const (
 // globInput is the input of glob.
 type globInput struct {
 	Pattern string `json:"pattern"`
-	Path    string `json:"path,omitempty" jsonschema:"directory"`
+	Path    string `json:"path,omitempty"`
 	Sort    string `json:"sort,omitempty" jsonschema:"age: last changed first"`
 }
 

@@ -260,7 +260,7 @@ func (j *Jobs) report(b *job) string {
 // the caller of the tools sees to that, so that rules for either hold.
 type checkInput struct {
 	ID   string `json:"id,omitempty"`
-	Stop bool   `json:"stop,omitempty" jsonschema:"end it"`
+	Stop bool   `json:"stop,omitempty"`
 }
 
 // checkBackground reports on one job, with the end of its output, or on all of them.
