@@ -19,6 +19,7 @@ import (
 	"muster/internal/spend"
 	"muster/internal/text"
 	"muster/internal/view"
+	"muster/journal"
 	"muster/llm"
 	"muster/team"
 )
@@ -55,10 +56,9 @@ const maxWhy = 200
 // driller runs a drill.
 type driller struct {
 	*App
-	dir     string // with a repository for each goal
-	model   string
-	maxCost float64
-	priced  bool
+	dir    string // with a repository for each goal
+	model  string
+	priced bool
 }
 
 // runDrill lets a model do the goals of package drill, each in a repository of its own and as a whole run, until the
@@ -80,7 +80,7 @@ func runDrill(ctx context.Context, a *App, name string, maxCost float64, keep bo
 	if _, _, err := settings.Endpoints.Choose(settings.Model, a.Env); err != nil {
 		return r, err
 	}
-	d := driller{App: a, model: settings.Model, maxCost: maxCost}
+	d := driller{App: a, model: settings.Model}
 	_, d.priced = price(settings, d.model, a.Env)(llm.Reply{Usage: llm.Usage{Input: 1, Output: 1}}, a.Now())
 	if d.dir, err = os.MkdirTemp(a.env("TMPDIR"), "muster-drill-"); err != nil {
 		return r, err
@@ -101,11 +101,11 @@ func runDrill(ctx context.Context, a *App, name string, maxCost float64, keep bo
 	for i, g := range goals {
 		left := maxCost - r.Spent.Dollars.Float()
 		if d.priced && left < 0.01 {
-			r.Stopped = fmt.Sprintf("the limit of %s is reached", spend.FromFloat(maxCost))
+			r.Stopped = fmt.Sprintf("the limit of %s (--max-cost) is reached", spend.FromFloat(maxCost))
 			break
 		}
 		fmt.Fprintf(a.Stderr, "%d of %d: %s\n", i+1, len(goals), g.Name)
-		got, isSpent, err := d.run(ctx, filepath.Join(d.dir, fmt.Sprintf("drill-%d", i+1)), g, left)
+		got, spentText, err := d.run(ctx, filepath.Join(d.dir, fmt.Sprintf("drill-%d", i+1)), g, left)
 		if e, ok := errors.AsType[*muster.Error](err); ok { // its hint is for a run that goes on
 			err = muster.Errorf(e.Code, "%s: %s", g.Name, muster.PlainText(err)).WithHint("muster doctor --model %s",
 				r.Model)
@@ -117,35 +117,37 @@ func runDrill(ctx context.Context, a *App, name string, maxCost float64, keep bo
 		if got.Done {
 			r.Done++
 		}
-		if isSpent {
-			r.Stopped = fmt.Sprintf("the limit of %s is reached", spend.FromFloat(maxCost))
+		if spentText != "" && r.Spent.Dollars.Float() < maxCost { // another budget of the user's is spent
+			r.Stopped = spentText
 			break
 		}
 	}
 	return r, nil
 }
 
-// run lets a team do one goal in a directory that it makes. isSpent says that the money has stopped it.
+// run lets a team do one goal in a directory that it makes. spentText is what a run says that a budget has stopped.
 func (d driller) run(
 	ctx context.Context, dir string, g drill.Goal, left float64,
-) (got drillGoal, isSpent bool, err error) {
+) (got drillGoal, spentText string, err error) {
 	got.Goal = g.Name
 	if err := os.Mkdir(dir, 0o755); err != nil {
-		return got, false, err
+		return got, "", err
 	}
 	if err := g.Make(ctx, dir); err != nil {
-		return got, false, err
+		return got, "", err
 	}
-	// The same program, started in the repository of the goal. What is remembered of it goes with it.
-	there := *d.App
+	// The same program, started in the repository of the goal. What is cached and remembered of it goes with it, but
+	// not what the user spends in a day.
+	host := *d.App
+	host.Env = append(slices.Clip(d.Env), "XDG_CACHE_HOME="+filepath.Join(d.dir, "cache"))
+	there := host
 	there.Dir, there.dir = dir, ""
-	there.Env = append(slices.Clip(d.Env), "XDG_STATE_HOME="+filepath.Join(dir, ".git", "state"))
+	there.Env = append(slices.Clip(host.Env), "XDG_STATE_HOME="+filepath.Join(d.dir, "state"))
 	o, err := there.change(ctx)
 	if err != nil {
-		return got, false, err
+		return got, "", err
 	}
 	defer o.close()
-	defer func() { _ = team.ForgetChecks(o.Team) }() // muster clean lists what is left
 	flags := map[string]string{"model": d.model, "check": drill.Check, "max-turns": strconv.Itoa(drillTurns)}
 	if d.priced {
 		delete(flags, "max-turns")
@@ -153,28 +155,28 @@ func (d driller) run(
 	}
 	settings, err := there.runSettings(ctx, o, flags, false)
 	if err != nil {
-		return got, false, err
+		return got, "", err
 	}
 	settings.Fallback, settings.Roles = nil, nil // one model is tried
 	began := time.Now()
-	sum, err := there.Start(ctx, Job{Workspace: o.workspace, Settings: settings, Goal: g.Words})
+	sum, err := host.startTeam(ctx, Job{Workspace: o.workspace, Settings: settings, Goal: g.Words})
 	if err != nil {
-		return got, false, err
+		return got, "", err
 	}
 	got.Seconds = time.Since(began).Seconds()
 	spent, err := readSpending(ctx, o.Team)
 	if err != nil {
-		return got, false, err
+		return got, "", err
 	}
 	got.Spent, got.Turns = spent.Total, spent.Total.Calls
 	if got.WrongMoves, err = wrongMoves(ctx, o.Team); err != nil {
-		return got, false, err
+		return got, "", err
 	}
 	try := func(command string) (bool, error) {
 		settings.Check, settings.Checks = command, nil
 		t, err := team.OpenIn(o.workspace, team.Config{ //nolint:contextcheck // OpenIn starts nothing.
 			Settings: settings.Run, Secrets: secretValues(d.App), Environ: there.Env, Home: d.env("HOME"),
-			CacheDir: cacheDir(d.App), Log: d.logger(), Sandbox: team.Sandbox(settings.Sandbox)})
+			CacheDir: cacheDir(&there), Log: d.logger(), Sandbox: team.Sandbox(settings.Sandbox)})
 		if err != nil {
 			return false, err
 		}
@@ -182,13 +184,19 @@ func (d driller) run(
 		return trial.Green, err
 	}
 	if got.Why, err = g.Judge(ctx, dir, sum.Run.Target, sum.Text, try); err != nil {
-		return got, false, err
+		return got, "", err
 	}
+	said, _, _ := strings.Cut(strings.TrimSpace(sum.Text), "\n")
+	said = text.CutBytes(said, maxWhy)
 	if got.Done = got.Why == ""; !got.Done && sum.Code != 0 {
-		said, _, _ := strings.Cut(strings.TrimSpace(sum.Text), "\n")
-		got.Why += "; the run says: " + text.CutBytes(said, maxWhy)
+		got.Why += "; the run says: " + said
 	}
-	return got, sum.GoOn != "", nil
+	for e, err := range o.Journal().Read(ctx, 0) {
+		if err == nil && e.Kind == journal.BudgetSpent {
+			spentText = said
+		}
+	}
+	return got, spentText, nil
 }
 
 // ranAndFailed is what stands behind the output of a command that has run.
@@ -239,7 +247,7 @@ func (r drillReport) draw(s view.Screen) string {
 		}
 	}
 	if r.Stopped != "" {
-		fmt.Fprintf(&b, "%s: %d of %d goals were tried (--max-cost DOLLARS)\n", r.Stopped, len(r.Goals), r.Of)
+		fmt.Fprintf(&b, "%s: %d of %d goals were tried\n", text.OneLine(r.Stopped), len(r.Goals), r.Of)
 	}
 	if r.Kept != "" {
 		fmt.Fprintf(&b, "kept: %s\n", text.OneLine(r.Kept))
