@@ -304,8 +304,8 @@ func (r *teamRun) checkBase(ctx context.Context) error {
 	}
 	_, err = r.site.post.Send(ctx, muster.Message{Type: muster.MailMessage, From: muster.System, To: muster.Lead,
 		Content: fmt.Sprintf("The check fails on the base already, before any work%s: %s\n"+
-			"Until a landing turns it green, landings whose check is red are accepted and marked \"still red\"; "+
-			"after that a red check is refused. %s", hint, run.Check, mailbox.Short(v.Output))})
+			"Until a landing turns it green, work that adds no failure lands, marked \"still red\". After that, a red "+
+			"check is refused. %s", hint, run.Check, mailbox.Short(v.Output))})
 	return err
 }
 

@@ -74,7 +74,7 @@ func TestFactsInTheFirstRequest(t *testing.T) {
 			for _, want := range []string{
 				"Repository: " + h.root + "\n", place,
 				fmt.Sprintf("Platform: %s/%s\n", runtime.GOOS, runtime.GOARCH),
-				"Check command: test -e README\n", "Work lands on: muster/demo, now at ",
+				"Check command: test -e README\n", "Target branch: muster/demo, now at ",
 				"The user's checkout: branch main at " + tip[:7] + ", with uncommitted changes in ",
 				"Indent with tabs.\nMore.\n", "[cut: 32768 of 60018 bytes; read_file shows the rest]",
 				"Date: " + time.Now().Format(time.DateOnly),

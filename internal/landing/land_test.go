@@ -88,7 +88,7 @@ func TestConflict(t *testing.T) {
 	if !strings.Contains(v.Text, "meanwhile, in a.txt.\n") || v.Task.Status != muster.InProgress || v.Task.Owner != "bob" || v.Task.Rounds != 1 {
 		t.Errorf("%+v", v)
 	}
-	says(t, v.Text, "a.txt", "muster/demo was merged into your lane", "complete_task again",
+	says(t, v.Text, "a.txt", "muster/demo is merged into your lane", "complete_task again",
 		`- task 1 "One" by alice (`, "\n  What alice did.\n", "\n+1 one\n")
 	if got := gittest.Read(t, lane, "a.txt"); !strings.Contains(got, "<<<<<<<") || !strings.Contains(got, "1 one") || !strings.Contains(got, "\n1\n") || !strings.Contains(got, "1 two") {
 		t.Errorf("in the lane: %s", got)

@@ -24,17 +24,17 @@ type comeback struct {
 // line only, which says what happened: the rest says what to do, and there is nothing to do any more.
 func stuckText(t muster.Task, text string) string {
 	what, _, _ := strings.Cut(text, "\n")
-	return fmt.Sprintf("%s\nThis was the last of %d times in a row: the task needs attention now and is no longer "+
-		"yours. Its lane is kept as it is for whoever goes on with it, and the lead was told: leave it, and do not "+
-		"call complete_task for it.", what, t.Rounds)
+	return fmt.Sprintf("%s\nThe landing failed %d times in a row. The task needs attention now and is no longer "+
+		"yours. Its lane is kept for the next owner, and the lead was told: do not work on it, and do not call "+
+		"complete_task for it.", what, t.Rounds)
 }
 
 func conflicting(branch string, files []string, met collision) comeback {
 	return comeback{"conflict", fmt.Sprintf("Your work conflicts with what has landed on %s meanwhile, in %s.\n"+
-		"%s was merged into your lane, and the conflicts are marked there: yours, after ||||||| what both started "+
-		"from, after ======= what has landed. Resolve them: keep what both sides meant and leave no marker line. "+
-		"Where a file has no markers (it is binary, or one side deleted it), make it what it should be, then git "+
-		"add it or git rm it. Do not commit the merge: call complete_task again, and the runtime commits.\n",
+		"%s is merged into your lane with conflict markers: after <<<<<<< are your lines, after ||||||| the base, "+
+		"after ======= the landed lines. Keep what both sides meant, and remove all markers. If a file has no "+
+		"markers (it is binary, or one side deleted it), write it as it should be, then run git add or git rm. Do "+
+		"not commit the merge: call complete_task again, and the runtime commits.\n",
 		branch, fileList(files), branch) + met.text,
 		board.Details{Text: fileList(files), With: met.with, Met: met.met, Moved: true}}
 }

@@ -44,8 +44,8 @@ func Collisions(all []collision.Notice, task muster.TaskID, target string) strin
 			"completes second gets the conflict.")
 	}
 	if hasMerge {
-		parts = append(parts, fmt.Sprintf("Commit, then git merge %s in your lane, or have complete_task return the "+
-			"conflict.", target))
+		parts = append(parts, fmt.Sprintf("Commit, then run git merge %s in your lane, or call complete_task when "+
+			"you are done.", target))
 	}
 	if isNew && !hasOwn && !hasMerge {
 		parts = append(parts, "Their owners know.")

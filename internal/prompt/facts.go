@@ -48,7 +48,7 @@ func (f Facts) Texts() (stable, now string) {
 	fmt.Fprintf(&c, "<environment>\nDate: %s\n", f.Now.Format("2006-01-02 (Monday)"))
 	c.WriteString(optional("The user's checkout: %s\n", text.EscapeTags(f.Git)))
 	if f.Target != "" {
-		fmt.Fprintf(&c, "Work lands on: %s%s\n", text.EscapeTags(f.Target), optional(", now at %.7s", f.Tip))
+		fmt.Fprintf(&c, "Target branch: %s%s\n", text.EscapeTags(f.Target), optional(", now at %.7s", f.Tip))
 	}
 	return b.String(), c.String() + "</environment>"
 }

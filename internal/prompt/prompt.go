@@ -57,7 +57,7 @@ func Subagent() string { return read("subagent.md") }
 
 // Identity tells a member who it is. It is said again when the conversation was shortened.
 func Identity(name muster.Name, role string, team muster.Name) string {
-	return fmt.Sprintf("<identity>You are '%s', role: %s, team: %s. Continue your work.</identity>", name, role, team)
+	return fmt.Sprintf("<identity>You are '%s', role: %s, team: %s.</identity>", name, role, team)
 }
 
 // Reminder returns a note of the runtime inside a conversation. Its mark tells the model that no person has written it.
@@ -111,8 +111,8 @@ func Goal(run muster.Run, open, failed []muster.Task) string {
 		failedLines.WriteString(TaskLine(t) + ": " + text.EscapeTags(t.Result) + "\n")
 	}
 	return message + optional("\n\nThese tasks are on the board already:\n%s", openLines.String()) +
-		optional("\n\nThese tasks of earlier runs need attention; "+
-			"retry, change or delete them if the goal wants it:\n%s", failedLines.String())
+		optional("\n\nThese tasks of earlier runs failed. If the goal "+
+			"wants one, make the change again:\n%s", failedLines.String())
 }
 
 // optional returns the text with the value in its place, or nothing if the value is empty.
@@ -125,7 +125,7 @@ func optional(format, value string) string {
 
 // Talk tells the lead that the user is there.
 const Talk = "The user talks with you in a terminal: they read what you say and may write at any time. " +
-	"End your turn with text to give them the word; teammates work on meanwhile. " +
+	"End your turn with text to let them answer; teammates keep working. " +
 	"Answer what can be answered at once; make tasks of what should land."
 
 // Playbook tells the lead of a run with a playbook what is done without it.
@@ -186,7 +186,7 @@ func Claimed(t muster.Task, w Work) string {
 			blockers += fmt.Sprintf("\nand by %d more", len(w.Waiting)-i)
 			break
 		}
-		blockers += fmt.Sprintf("\nIt is waited for by #%d %s", d.ID, escape(d.Subject)) +
+		blockers += fmt.Sprintf("\nIt blocks #%d %s", d.ID, escape(d.Subject)) +
 			optional(" (%s)", string(d.Owner))
 	}
 	if t.RequirePlan && !w.Planned {

@@ -20,14 +20,14 @@ func TestTexts(t *testing.T) {
 		{Goal(checked, []muster.Task{next}, []muster.Task{landed}), "The goal:\nGo on.\n\n" +
 			"At most 2 teammates may live at once.\n\n" +
 			"These tasks are on the board already:\n#2 b [] waits for: #1 #3\n\n\n" +
-			"These tasks of earlier runs need attention; retry, change or delete them if the goal wants it:\n" +
+			"These tasks of earlier runs failed. If the goal wants one, make the change again:\n" +
 			"#1 a &lt;mail> [completed] landed: 0123456: red\n"},
 		{Claimed(next, Work{Lane: lane}), "Task #2: b\n\nYour lane: /lane, branch l, from fedcba9. " +
 			"All your tools run there now.\nWhen it is done: complete_task{task_id: 2, summary}. The runtime commits, " +
 			"merges, checks and lands."},
 		{Claimed(muster.Task{ID: 2, Subject: "b", Description: "All.", Note: "half", RequirePlan: true},
 			Work{[]muster.Task{landed}, []muster.Task{{ID: 4, Subject: "c", Owner: "bob"}}, lane, "M a", false, "make", false}), "Task #2: b\n\nAll.\n\n" +
-			"It builds on #1 a &lt;mail> (landed as 0123456): red\nIt is waited for by #4 c (bob)\n\nYour lane: /lane, branch l, from . " +
+			"It builds on #1 a &lt;mail> (landed as 0123456): red\nIt blocks #4 c (bob)\n\nYour lane: /lane, branch l, from . " +
 			"All your tools run there now.\nAn earlier owner left these changes in it:\nM a\n" +
 			"The last attempt left this: half\nThe check, on the merged tree: make\n" +
 			"It needs an approved plan before you change anything: read, then call submit_plan.\n" +

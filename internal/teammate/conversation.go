@@ -383,7 +383,7 @@ func (v *conversation) Inbox(ctx context.Context) (string, error) {
 	if fresh := v.fresh(ctx, msgs); len(fresh) == 0 {
 		b.WriteString("Nothing waits.\n")
 	} else {
-		b.WriteString("What waits is given to you at the next step:\n" + mailbox.Render(fresh, waiting) + "\n")
+		b.WriteString("New mail, which you get after this reply:\n" + mailbox.Render(fresh, waiting) + "\n")
 	}
 	last, err := transcript.LastDelivered(ctx, v.log, v.record.Name, transcript.MaxShown)
 	if len(last) > 0 {

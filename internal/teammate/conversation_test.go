@@ -214,11 +214,11 @@ func TestInboxShowsWhatWaitsAndWhatCame(t *testing.T) {
 		l.send(muster.MailMessage, muster.Lead, "alice", "the first")
 		for range 2 {
 			shows("the first", "Nothing waits.")
-			shows("What waits", "Delivered last")
+			shows("New mail", "Delivered last")
 		}
 		_, err := l.conversation.deliver(l.Context())
 		l.must(err)
-		shows("Nothing waits.\nDelivered last:", "What waits")
+		shows("Nothing waits.\nDelivered last:", "New mail")
 		shows("the first", "")
 	})
 }

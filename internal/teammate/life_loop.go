@@ -216,7 +216,7 @@ func (s *session) unattended(ctx context.Context) (step boundaryStep, err error)
 	if err != nil || !r.IsError {
 		return step, err
 	}
-	return remindStep("You have ended twice without completing task #%d, so it was completed for you, and came back: "+
+	return remindStep("You ended twice without complete_task, so the runtime called it for task #%d. It failed: "+
 		"%s", t.ID, text.EscapeTags(r.Text())), nil
 }
 
@@ -268,5 +268,5 @@ func (s *session) tellStandstill(ctx context.Context) error {
 		return s.diary.note(ctx, t.ID, text)
 	}
 	return s.diary.tellLead(ctx, muster.MailError, t.ID,
-		text+" Tell it how to go on with send_message, or have it give up with request_shutdown.")
+		text+" Call send_message to say what it should do, or request_shutdown to stop it.")
 }

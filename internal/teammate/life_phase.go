@@ -66,7 +66,7 @@ func (c *counters) betweenRounds(maxTurns int) boundaryStep {
 		return remindStep("You made the same call three times, with the same result. Try something else.")
 	case full && !c.extended:
 		c.extended, c.turns = true, 0
-		return remindStep("You have used %d turns. You get this number once more: %s.", limit, c.whatToDo())
+		return remindStep("You have used %d turns. You get as many again: %s.", limit, c.whatToDo())
 	case full:
 		return boundaryStep{err: errTurns}
 	}
@@ -118,9 +118,12 @@ func (c *counters) beforeStop(received, lead bool, task muster.TaskID, waits boo
 	case c.stop == llm.StopMax && cut < maxCutReplies:
 		return remindStep("Your reply was cut at its length limit and none of its calls was run. " +
 			"Continue in smaller steps: make fewer calls in a reply, and write a large file in parts.")
+	case forgot && lead:
+		return remindStep("Task #%d is still yours. If it is done, call complete_task. If not, continue, or undo your "+
+			"changes and say why it cannot be done.", task)
 	case forgot:
-		return remindStep("Task #%d is still yours. If it is done, call complete_task. If you cannot do it, "+
-			"call release_task. If you wait for an answer, end your turn.", task)
+		return remindStep("Task #%d is still yours. If it is done, call complete_task. If you cannot do it, call "+
+			"release_task. If you need an answer, end with a question.", task)
 	}
 	return boundaryStep{}
 }
@@ -402,7 +405,7 @@ func (s *standstill) decide(ends bool, whatToDo string) (step boundaryStep) {
 		return boundaryStep{err: errStandstill}
 	case ends && s.rounds >= stillMore && !s.extended:
 		s.extended, s.reminded = true, true
-		step = remindStep(begin+"You get this number once more: %s.", s.rounds, whatToDo)
+		step = remindStep(begin+"You get as many again: %s.", s.rounds, whatToDo)
 	case s.rounds >= stillRemind && !s.reminded && !s.onlyReads:
 		s.reminded = true
 		step = remindStep(begin+"If you have what you need, begin. If you cannot continue, say why.", s.rounds)

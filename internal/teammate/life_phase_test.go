@@ -370,7 +370,7 @@ func TestAStandstillEndsThePhase(t *testing.T) {
 		}
 		before := func(n int) string { return fmt.Sprint(l.asked[n].Messages) } // what she has read when n rounds are over
 		for n, text := range map[int]string{stillRemind: "had 25 rounds of tools without a change in files, board or mail. If",
-			stillMore: "had 50 rounds of tools without a change in files, board or mail. You get this number once more"} {
+			stillMore: "had 50 rounds of tools without a change in files, board or mail. You get as many again"} {
 			if strings.Contains(before(n-1), text) || strings.Count(before(stillEnd-1), text) != 1 || !strings.Contains(before(n), text) {
 				l.Errorf("%q is not said after %d rounds, or not once", text, n)
 			}
@@ -402,7 +402,7 @@ func TestAReaderReadsOn(t *testing.T) {
 			l.create(board.Draft{Role: "reviewer"})
 			l.start(append(reads(rounds), says("Nothing is wrong."))...)
 			said, mail := l.heard(), fmt.Sprint(l.mail(muster.Lead))
-			if strings.Contains(said, "If you have what you need") || strings.Contains(said, "this number once more") != isTold ||
+			if strings.Contains(said, "If you have what you need") || strings.Contains(said, "as many again") != isTold ||
 				strings.Contains(mail, "alice has had 50 rounds") != isTold || len(l.asked) < stillMore-1 {
 				l.Errorf("after %d rounds a reader has heard %s, and the lead %s", len(l.asked), said, mail)
 			}

@@ -235,7 +235,7 @@ func TestTheTextOfATask(t *testing.T) {
 		p.create(board.Draft{RequirePlan: c.task, BlockedBy: []muster.TaskID{1}})
 		p.create(board.Draft{Subject: "the printer", BlockedBy: []muster.TaskID{2}})
 		text, err := p.claims.Claim(t.Context(), 2)
-		if err != nil || !strings.Contains(text, "It is waited for by #3 the printer") ||
+		if err != nil || !strings.Contains(text, "It blocks #3 the printer") ||
 			strings.Contains(text, "It needs an approved plan") != c.want || !strings.Contains(text, "It builds on #1 the lexer") {
 			t.Errorf("%+v: %q, %v", c, text, err)
 		}

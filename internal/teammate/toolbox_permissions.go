@@ -195,7 +195,7 @@ func (p *permits) refuse(ctx context.Context, c llm.Call, d permissions.Decision
 		text := fmt.Sprintf("%s was refused the same %d times: %s", p.claims.name, tellAfter, what)
 		p.claims.diary.event(ctx, journal.RunNote, map[string]any{"text": p.secrets.String(text)})
 	}
-	return llm.ErrorResult("%s was not called: %s. The user's rules decide this, and another spelling of the same is "+
-		"refused too. Go on without it. If your task needs it, say in your summary what is left to do.",
+	return llm.ErrorResult("%s was not called: %s. The user's rules refuse it in any form. Continue without it. "+
+		"If your task needs it, say in your summary what is left to do.",
 		c.Name, text.EscapeTags(what))
 }

@@ -85,7 +85,7 @@ speakers:
 		{"alice@demo", coder, "go", "I am alice"},
 		{"worker-1@demo", coder, "go", "a coder, worker-1"},
 		{"worker-2@demo", nil,
-			"<identity>You are 'worker-2', role: coder, team: demo. Continue your work.</identity>",
+			"<identity>You are 'worker-2', role: coder, team: demo.</identity>",
 			"a coder, worker-2"},
 		{"alice@demo/sub", coder, "go", "small"},
 		{"bob@demo/sub", nil, "go", "smaller"},

@@ -28,7 +28,7 @@ type change struct {
 	OldText    string `json:"old_text"`
 	NewText    string `json:"new_text"`
 	ReplaceAll bool   `json:"replace_all,omitempty"`
-	Path       string `json:"path,omitempty"` // which models repeat here; of another file no change is made
+	Path       string `json:"path,omitempty"` // which models repeat here
 }
 
 // The limits of an edit. The whole file is held in memory, before and after.
@@ -161,8 +161,8 @@ func replaceText(name, before string, in change) (after string, places []textmat
 		return "", nil, nil, fmt.Errorf("old_text occurs %d times in %s, and edit_file replaces %d at most: use bash",
 			max(strings.Count(before, in.OldText), textmatch.MaxPlaces+1), name, textmatch.MaxPlaces)
 	case errors.Is(err, textmatch.ErrIndent):
-		return "", nil, nil, fmt.Errorf("old_text is in %s with another indentation, from which that of new_text "+
-			"cannot be told: read the part again, and give old_text as it is there", name)
+		return "", nil, nil, fmt.Errorf("old_text is in %s with another indentation: read the part again, and copy "+
+			"old_text exactly", name)
 	case err != nil:
 		return "", nil, nil, explainMissing(name, before, in.OldText)
 	}

@@ -14,7 +14,7 @@ func explainMissing(name, text, old string) error {
 		return fmt.Errorf("old_text is not in %s: read the part again that you want to change", name)
 	}
 	if strings.TrimSpace(old) == "" {
-		return fmt.Errorf("old_text is not in %s: there is no such whitespace", name)
+		return fmt.Errorf("old_text is not in %s: its whitespace differs", name)
 	}
 	// The newlines at both ends of old are left out, because the lines between them are what the model means.
 	have, want := strings.Split(text, "\n"), strings.Split(strings.Trim(old, "\r\n"), "\n")

@@ -74,7 +74,7 @@ func newQuery(in grepInput) (*query, error) {
 	}
 	size := len(program.Inst)
 	if size > maxInstructions {
-		return nil, fmt.Errorf("the pattern stands for %d steps, and may for %d: repeat less in it", size,
+		return nil, fmt.Errorf("the pattern compiles to %d instructions, limit %d: use smaller repetitions", size,
 			maxInstructions)
 	}
 	if q.re, err = regexp.Compile(pattern); err != nil {

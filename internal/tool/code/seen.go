@@ -67,6 +67,6 @@ func (s *seenFiles) refuse(at confinedPath, content, what string) error {
 
 // changedNote tells the model that an edit was made in a file which it no longer knows.
 func changedNote(name string) string {
-	return fmt.Sprintf("\n[%s had changed since you read it, and not by your tools for files: "+
+	return fmt.Sprintf("\n[%s was changed by a command since you read it: "+
 		"read it again before you change more of it]\n", name)
 }

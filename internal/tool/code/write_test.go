@@ -274,7 +274,7 @@ func TestPatchThatCannotBeWritten(t *testing.T) {
 // A model is told when a file is not what it has seen of it. Edits keep their exact effect; what would replace or delete
 // the change unseen is refused once.
 func TestAFileThatHasChangedSinceItWasRead(t *testing.T) {
-	const note = "\n[f.txt had changed since you read it, and not by your tools for files: read it again before you change " +
+	const note = "\n[f.txt was changed by a command since you read it: read it again before you change " +
 		"more of it]\n"
 	const refused = "f.txt has changed since you read it, and writing it would undo that. Read it again; " +
 		"if you still mean it, make the same call once more"

@@ -17,7 +17,7 @@ func (k toolset) spawn() llm.Tool {
 	type in struct {
 		Name        muster.Name `json:"name" jsonschema:"lower-case letters, digits, hyphens"`
 		Role        string      `json:"role"`
-		Prompt      string      `json:"prompt" jsonschema:"what it should know beside its tasks"`
+		Prompt      string      `json:"prompt" jsonschema:"background only: work goes in tasks"`
 		Model       string      `json:"model,omitempty"`
 		RequirePlan bool        `json:"require_plan,omitempty"`
 	}
