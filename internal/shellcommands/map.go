@@ -5,118 +5,180 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"muster/internal/lazyregexp"
 )
 
-// Programs that take texts, and not the names of files: as all of their arguments, as the first one that is no option,
-// and as what a here-document has.
-var (
-	printing  = []string{"echo", "printf"}
-	searching = []string{"grep", "egrep", "fgrep", "rg", "ag", "sed", "awk", "gawk"}
-	copying   = []string{"cat", "tee"}
-)
-
-// What a word is to MapPaths.
-const (
-	comment  = iota // or another part of a script that is no word
-	argument        // it may name files
-	words           // a text: what echo prints, what grep looks for, what cat copies, a sentence
-	code            // a here-document, of which only the program knows what it is
-)
-
-// MapPaths returns a script of bash in which each path that begins with root is replaced by what f makes of it: of root
-// and what follows, up to a character that ends a path. Words that are texts stay as they are. So do here-documents,
-// and a script that cannot be parsed: the paths there are in others.
-func MapPaths(script, root string, f func(path string) string) (mapped string, others []string) {
-	if !strings.Contains(script, root) {
-		return script, nil
+// MapPaths returns a script of bash in which the words that are paths below root are other paths: f gets such a path,
+// and returns what stands for root in it. A word is a path as a whole, or behind NAME=, --option= or an option of one
+// letter. All else stays as it is: what is printed, searched for or stored, sentences, code of other languages, and a
+// script that cannot be parsed. others are the paths of root there that a program may open all the same.
+func MapPaths(script, root string, f func(path string) (newRoot string, ok bool)) (mapped string, others []string) {
+	file, why := parse(script)
+	if why != "" {
+		return script, pathsIn(script, root)
 	}
-	kinds := slices.Repeat([]int{code}, len(script)) // by offset
-	if file, why := parse(script); why == "" {
-		kinds = kindsOf(file, script, root)
+	m := &mapper{script: script, root: root, f: f, roles: map[*syntax.Word]role{}}
+	for n := range syntax.Preorder(file) {
+		m.visit(n)
 	}
+	slices.SortFunc(m.edits, func(a, b edit) int { return a.at - b.at })
 	var b strings.Builder
-	for at := 0; ; {
-		i := strings.Index(script[at:], root)
-		if i < 0 {
-			return b.String() + script[at:], others
-		}
-		begin, end := at+i, len(script)
-		if n := strings.IndexFunc(script[begin+len(root):], endsPath); n >= 0 {
-			end = begin + len(root) + n
-		}
-		path := script[begin:end]
-		switch kinds[begin] {
-		case argument:
-			path = f(path)
-		case code:
-			others = append(others, path)
-		}
-		b.WriteString(script[at:begin] + path)
-		at = end
+	at := 0
+	for _, e := range m.edits {
+		b.WriteString(script[at:e.at] + e.text)
+		at = e.at + e.length
 	}
+	return b.String() + script[at:], m.others
 }
 
-// kindsOf returns what each character of a script belongs to. Of a word in another word the inner one counts.
-func kindsOf(file *syntax.File, script, root string) []int {
-	kinds := make([]int, len(script))
-	special := map[*syntax.Word]int{}
-	for n := range syntax.Preorder(file) {
-		switch n := n.(type) {
-		case *syntax.Stmt:
-			call, _ := n.Cmd.(*syntax.CallExpr)
-			for _, r := range n.Redirs {
-				special[r.Hdoc] = code
-				if call != nil && slices.Contains(copying, program(call.Args)) {
-					special[r.Hdoc] = words
+// role is what a word is to its program.
+type role int
+
+const (
+	file    role = iota // it may name a file
+	words               // it is printed, searched for or stored
+	code                // it is run, or the program alone knows what it is
+	shellOf             // it is a script of the shell
+)
+
+// edit replaces a part of a script.
+type edit struct {
+	at, length int
+	text       string
+}
+
+type mapper struct {
+	script, root string
+	f            func(path string) (newRoot string, ok bool)
+	roles        map[*syntax.Word]role
+	edits        []edit
+	others       []string
+}
+
+func (m *mapper) visit(n syntax.Node) {
+	switch n := n.(type) {
+	case *syntax.BinaryCmd:
+		if call, ok := n.X.Cmd.(*syntax.CallExpr); ok && n.Op == syntax.Pipe {
+			m.setRoles(call.Args)
+			for _, w := range call.Args { // another program gets what is printed
+				if m.roles[w] == words {
+					m.roles[w] = code
 				}
 			}
-		case *syntax.CallExpr:
-			for _, w := range textsOf(script, n.Args, root) {
-				special[w] = words
-			}
-		case *syntax.Word:
-			kind, isSpecial := special[n]
-			if !isSpecial {
-				kind = argument
-			}
-			for i := int(n.Pos().Offset()); i < min(int(n.End().Offset()), len(script)); i++ {
-				kinds[i] = kind
+		}
+	case *syntax.CallExpr:
+		if len(n.Args) > 0 {
+			if _, isKnown := m.roles[n.Args[0]]; !isKnown {
+				m.setRoles(n.Args)
 			}
 		}
-	}
-	return kinds
-}
-
-// textsOf returns those of the arguments of a command that are texts.
-func textsOf(script string, args []*syntax.Word, root string) (texts []*syntax.Word) {
-	if slices.Contains(printing, program(args)) {
-		return args[1:]
-	}
-	isSearched := slices.Contains(searching, program(args))
-	before := ""
-	for _, w := range args {
-		source := script[w.Pos().Offset():min(int(w.End().Offset()), len(script))]
-		isOption := strings.HasPrefix(source, "-") || w == args[0]
-		isRun := strings.HasPrefix(before, "-") && strings.HasSuffix(before, "c") // of a shell or python: bash -lc
-		isPath := strings.HasPrefix(strings.TrimLeft(source, `"'`), root)
-		isSentence := !isPath && strings.ContainsAny(strings.ReplaceAll(source, root, ""), " \t\n")
-		if isSearched && !isOption || isSentence && !isRun {
-			texts = append(texts, w)
+	case *syntax.Stmt:
+		call, _ := n.Cmd.(*syntax.CallExpr)
+		isCopied := call != nil && slices.Contains([]string{"cat", "tee"}, m.program(call.Args))
+		for _, r := range n.Redirs {
+			at := code
+			if isCopied {
+				at = words
+			}
+			if r.Hdoc != nil {
+				m.roles[r.Hdoc] = at
+			} else if r.Op == syntax.WordHdoc {
+				m.roles[r.Word] = at
+			}
 		}
-		isSearched = isSearched && isOption
-		before = source
+	case *syntax.Word:
+		m.word(n)
 	}
-	return texts
 }
 
-// program returns the name of the program of a command, "" where it is not plain.
-func program(args []*syntax.Word) string {
-	if len(args) == 0 {
-		return ""
-	}
-	name := args[0].Lit()
-	return name[strings.LastIndexByte(name, '/')+1:]
+func (m *mapper) source(w *syntax.Word) string {
+	return m.script[w.Pos().Offset():min(int(w.End().Offset()), len(m.script))]
 }
 
-// endsPath reports whether a character ends a path in a script.
-func endsPath(r rune) bool { return strings.ContainsRune(" \t\r\n;|&<>()`$\"'=,:", r) }
+// word maps a word, or notes its paths.
+func (m *mapper) word(w *syntax.Word) {
+	source, at := m.source(w), int(w.Pos().Offset())
+	switch r := m.roles[w]; {
+	case r == words:
+	case r == shellOf && isQuoted(source):
+		inner, others := MapPaths(source[1:len(source)-1], m.root, m.f)
+		m.edits = append(m.edits, edit{at + 1, len(source) - 2, inner})
+		m.others = append(m.others, others...)
+	case r == file:
+		if i, rest, ok := cutPath(source, m.root); ok {
+			if newRoot, ok := m.f(m.root + rest); ok {
+				m.edits = append(m.edits, edit{at + i, len(m.root), newRoot})
+				return
+			}
+		}
+		fallthrough
+	default:
+		m.note(w.Parts)
+		if value := newWord(w).Text; !strings.Contains(source, m.root) {
+			m.others = append(m.others, pathsIn(value, m.root)...) // with escaped characters
+		}
+	}
+}
+
+// note adds the paths in parts of a word to the others. What a command there names is looked at by itself.
+func (m *mapper) note(parts []syntax.WordPart) {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case *syntax.CmdSubst, *syntax.ProcSubst:
+		case *syntax.DblQuoted:
+			m.note(p.Parts)
+		default:
+			from, to := int(p.Pos().Offset()), min(int(p.End().Offset()), len(m.script))
+			before := max(from-1, 0) // it tells whether a path begins here
+			m.others = append(m.others, pathsIn(m.script[before:to], m.root)...)
+		}
+	}
+}
+
+// isQuoted reports whether a word is one text in quotes in which nothing is expanded or escaped.
+func isQuoted(source string) bool {
+	n := len(source)
+	if n < 2 || source[0] != source[n-1] {
+		return false
+	}
+	inner := source[1 : n-1]
+	return source[0] == '\'' && !strings.Contains(inner, "'") ||
+		source[0] == '"' && !strings.ContainsAny(inner, "\"$`\\")
+}
+
+var pathPrefix = lazyregexp.New(`^(--?[\w-]+=|-[A-Za-z]|[A-Za-z_]\w*=)?["']?$`)
+
+// cutPath returns where root begins in the source of a word that is a path, and what follows in it, without quotes.
+func cutPath(source, root string) (at int, rest string, ok bool) {
+	at = strings.Index(source, root)
+	if at < 0 || !pathPrefix().MatchString(source[:at]) {
+		return 0, "", false
+	}
+	rest = source[at+len(root):]
+	if rest != "" && !strings.ContainsRune(`/"'`, rune(rest[0])) {
+		return 0, "", false
+	}
+	return at, strings.NewReplacer(`"`, "", `'`, "").Replace(rest), true
+}
+
+// inPath matches a text that ends within a path.
+var inPath = lazyregexp.New(`[\w.~/})*-]$`)
+
+// pathsIn returns the paths of root in a text.
+func pathsIn(text, root string) (paths []string) {
+	for {
+		i := strings.Index(text, root)
+		if i < 0 {
+			return paths
+		}
+		path := text[i:]
+		if n := strings.IndexAny(path[len(root):], " \t\r\n;|&<>()`$\"'=,:"); n >= 0 {
+			path = path[:len(root)+n]
+		}
+		if !inPath().MatchString(text[:i]) {
+			paths = append(paths, path)
+		}
+		text = text[i+len(root):]
+	}
+}

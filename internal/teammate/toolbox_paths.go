@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -158,22 +159,28 @@ func (o *onePath) below(path, dir string) (rel string, ok bool) {
 	return rel, true
 }
 
-// command runs a command that may name the repository. Its words mean files of dir, as paths of other tools do. Where a
-// here-document names the repository, what a program reads there is what the user has, without the changes of the lane,
-// and the result says so. Where nothing protects the user's files, such a command is not run the first time.
+// command runs a command that may name the repository. Its words mean files of dir, as paths of other tools do. Where
+// another part of it names the repository, such as code in another language, what a program reads there is what the
+// user has, without the changes of the lane, and the result says so. Where nothing protects the user's files, such a
+// command is not run the first time.
 func (o *onePath) command(ctx context.Context, c llm.Call, dir string, next tool.Next) (llm.Result, error) {
 	in := map[string]json.RawMessage{}
 	var command string
 	if json.Unmarshal(c.Input, &in) != nil || json.Unmarshal(in["command"], &command) != nil {
 		return next(ctx, c)
 	}
-	mapped, others := shellcommands.MapPaths(command, string(o.home), func(path string) string {
+	mapped, others := shellcommands.MapPaths(command, string(o.home), func(path string) (string, bool) {
+		rel, ok := o.below(path, dir)
 		// The characters that are new must mean themselves in any quotes, and without them.
 		added := strings.TrimPrefix(dir, string(o.home))
-		if _, ok := o.below(path, dir); !ok || text.ShellQuote(added) != added {
-			return path
+		if !ok || text.ShellQuote(added) != added {
+			return "", false
 		}
-		return dir + strings.TrimPrefix(path, string(o.home))
+		if strings.ContainsAny(rel, " \t") { // a path, or a sentence that begins with one
+			_, err := os.Lstat(filepath.Join(dir, rel))
+			return dir, err == nil
+		}
+		return dir, true
 	})
 	if mapped != command {
 		in["command"], _ = muster.MarshalLine(mapped)
