@@ -270,8 +270,8 @@ func (f *fileTools) keep(name, text string) (path string, err error) {
 }
 
 // patchModels match the models that were trained on apply_patch, and write it in the place of other edits: those of
-// OpenAI from gpt-5 on.
-var patchModels = lazyregexp.New(`^gpt-([5-9]|[1-9]\d|oss)|codex`)
+// OpenAI from gpt-5 on. Azure writes gpt-35 for gpt-3.5, and Bedrock puts the maker before the name.
+var patchModels = lazyregexp.New(`^([a-z]+\.)*gpt-([5-9]|oss)|codex`)
 
 func knowsPatches(model string) bool {
 	return patchModels().MatchString(strings.ToLower(model[strings.LastIndexByte(model, '/')+1:]))

@@ -353,7 +353,8 @@ func TestAnsweringAShutdown(t *testing.T) {
 // Only models that were trained on apply_patch read of it.
 func TestWhoKnowsPatches(t *testing.T) {
 	for model, want := range map[string]bool{"openai/gpt-5.1": true, "gpt-5-codex": true, "openrouter/openai/GPT-5": true, "openai/gpt-4.1": false,
-		"openai/gpt-oss-120b":       true,
+		"openai/gpt-oss-120b": true, "bedrock/openai.gpt-oss-120b-1:0": true, "openai.gpt-oss-20b-1:0": true,
+		"azure/gpt-35-turbo": false, "gpt-40": false, "gpt-41-mini": false, "gpt-4o": false, "azure/gpt-51": true,
 		"anthropic/claude-opus-4-5": false, "deepseek/deepseek-chat": false, "script/gpt-x.yaml/other": false, "": false} {
 		if got := knowsPatches(model); got != want {
 			t.Errorf("%s: %v, want %v", model, got, want)
