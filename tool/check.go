@@ -84,13 +84,13 @@ func expected(s *shape) string {
 		return "It takes no fields."
 	}
 	var out []string
-	for _, field := range s.PropertyOrder {
+	for _, field := range visible(s) {
 		p := s.Properties[field]
 		text := cmp.Or(p.Type, "any")
 		if p.Items != nil && p.Items.Type != "" {
 			text += " of " + p.Items.Type
-			if len(p.Items.PropertyOrder) > 0 {
-				text += "s with " + strings.Join(p.Items.PropertyOrder, ", ")
+			if fields := visible(p.Items); len(fields) > 0 {
+				text += "s with " + strings.Join(fields, ", ")
 			}
 		}
 		if len(p.Enum) > 0 {

@@ -274,14 +274,15 @@ func toText(v any) (any, bool) {
 	return nil, false
 }
 
-// argv returns the words of a command that is a list of them, as Codex's are, for a shell; "" for any other value, and
-// where the first text is no single word, so that each may be a command of its own.
+// argv returns the words of a command that is a list of them, as Codex's are, for a shell; "" for any other value. It
+// also returns "" where a text is no single word or has an operator of the shell: each may be a command of its own.
 func argv(v any) string {
 	list, _ := v.([]any)
 	var words []string
 	for _, e := range list {
 		word, ok := e.(string)
-		if !ok || len(words) == 0 && (word == "" || strings.ContainsAny(word, " \t\n;&|<>()$`'\"\\")) {
+		if !ok || strings.ContainsAny(word, " \t\r\n;&|<>()`") ||
+			len(words) == 0 && (word == "" || strings.ContainsAny(word, "$'\"\\")) {
 			return ""
 		}
 		words = append(words, text.ShellQuote(word))

@@ -3,6 +3,7 @@ package tool
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -50,7 +51,7 @@ func schemaOf[In any](name string, enums []enum) *schema {
 	for _, e := range enums {
 		setEnum(name, s, e)
 	}
-	stored, _ := schemas.LoadOrStore(key, &schema{s, encode(name, s)})
+	stored, _ := schemas.LoadOrStore(key, &schema{s, encode(name, withoutHidden(s))})
 	return stored.(*schema)
 }
 
@@ -75,6 +76,31 @@ func shrink(s *shape) {
 	}
 	shrink(s.Items)
 	shrink(s.AdditionalProperties)
+}
+
+// visible returns the fields of s that models are told of. A field with the description "-" is hidden: a tool accepts
+// it, because models give it unasked.
+func visible(s *shape) []string {
+	return slices.DeleteFunc(slices.Clone(s.PropertyOrder), func(field string) bool {
+		return s.Properties[field].Description == "-"
+	})
+}
+
+// withoutHidden returns a copy of s without hidden fields.
+func withoutHidden(s *shape) *shape {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Items, c.AdditionalProperties = withoutHidden(s.Items), withoutHidden(s.AdditionalProperties)
+	c.PropertyOrder, c.Properties = visible(s), maps.Clone(s.Properties)
+	for field, p := range s.Properties {
+		c.Properties[field] = withoutHidden(p)
+		if !slices.Contains(c.PropertyOrder, field) {
+			delete(c.Properties, field)
+		}
+	}
+	return &c
 }
 
 // encode returns the bytes of the schema. They are made once, because providers cache requests by their

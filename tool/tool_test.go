@@ -26,6 +26,7 @@ type kept struct {
 	Tags       []string `json:"tags,omitempty"`
 	Any        []any    `json:"any,omitempty" jsonschema:"ids, or \"x\":true"`
 	Ratio      *float64 `json:"ratio,omitempty"`
+	Glob       string   `json:"glob,omitempty" jsonschema:"-"`
 }
 
 type item struct {
@@ -71,12 +72,13 @@ func TestInput(t *testing.T) {
 
 		`{"cmd":"ls"}`:                                               {Command: "ls"},
 		`{"command":"ls","zzz":1}`:                                   {Command: "ls"},
+		`{"command":"ls","include":5}`:                               {Command: "ls", Glob: "5"},
 		`{"command":"ls","timeout":"5"}`:                             {Command: "ls", Timeout: 5},
 		`{"command":"ls","background":1}`:                            {Command: "ls", Background: true},
 		`{"Command":"ls","run_in_background":"false"}`:               {Command: "ls"},
 		`{"command":["ls"]}`:                                         {Command: "ls"},
 		`{"command":["bash","-lc","ls -l"]}`:                         {Command: "ls -l"},
-		`{"command":["grep","-rn","def it's","."]}`:                  {Command: `grep -rn 'def it'\''s' .`},
+		`{"command":["grep","-rn","it's$","."]}`:                     {Command: `grep -rn 'it'\''s$' .`},
 		`{"command":"ls","timeout_ms":1500}`:                         {Command: "ls", Timeout: 2},
 		`{"command":["apply_patch","*** Begin Patch\n"]}`:            {Command: "apply_patch <<'EOF'\n*** Begin Patch\nEOF"},
 		`{"command":"ls","tags":"a"}`:                                {Command: "ls", Tags: []string{"a"}},
@@ -103,6 +105,10 @@ func TestWhatAModelReadsOfWrongInput(t *testing.T) {
 		`{"bash":"ls"}`: `keep: "command" is missing; there is no field "bash" (did you mean ` +
 			`"command"?).` + fields,
 		`{"command":["cd x","ls"]}`:          `keep: "command" must be a string, got an array.` + fields,
+		`{"command":["pwd","git status"]}`:   `keep: "command" must be a string, got an array.` + fields,
+		`{"command":["ls","&&","pwd"]}`:      `keep: "command" must be a string, got an array.` + fields,
+		`{"command":["ls","pwd;id"]}`:        `keep: "command" must be a string, got an array.` + fields,
+		`{"command":["bash","-c","a b",""]}`: `keep: "command" must be a string, got an array.` + fields,
 		`{"command":["ls",1]}`:               `keep: "command" must be a string, got an array.` + fields,
 		`{"command":"ls","timeout":0.5}`:     `keep: "timeout" must be an integer, got 0.5.` + fields,
 		`["ls"]`:                             `keep: the input must be an object, got an array.` + fields,

@@ -49,14 +49,16 @@ func (t toolset) bash(ctx context.Context, in bashInput) (llm.Result, error) {
 			return tool.FromError(err)
 		}
 	}
-	command := in.Command
+	argv := proc.Bash(in.Command)
 	if in.Workdir != "" {
 		at, err := s.directory(in.Workdir)
 		if err != nil {
 			return tool.FromError(err)
 		}
-		// The process starts in the working directory, by which launchers know where the member works.
-		command = "cd -- " + text.ShellQuote(at) + " || exit; " + command
+		// The process starts in the working directory, by which launchers know where the member works. The command is
+		// the last argument, as without workdir: it is what people see.
+		shell, command := argv[0], argv[len(argv)-1]
+		argv = append(proc.Bash("cd -- "+text.ShellQuote(at)+` || exit; exec "$0" -c "$1"`), shell, command)
 	}
 	if patch, ok := patchOf(in.Command, in.Workdir); ok {
 		said, err := t.patch(ctx, patchInput{Input: patch})
@@ -65,7 +67,7 @@ func (t toolset) bash(ctx context.Context, in bashInput) (llm.Result, error) {
 		}
 		return tool.Text(said), nil
 	}
-	spec := proc.Spec{Argv: proc.Bash(command), Dir: s.Dir, Env: Environ(ctx, t.options.Environ, s.Dir)}
+	spec := proc.Spec{Argv: argv, Dir: s.Dir, Env: Environ(ctx, t.options.Environ, s.Dir)}
 	if in.Background {
 		return t.startBackground(ctx, in, spec)
 	}

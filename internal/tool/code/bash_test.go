@@ -70,6 +70,19 @@ func TestBashInADirectory(t *testing.T) {
 		same(t, fmt.Sprint(input), k.ok("bash", input), "here\n"+k.dir+"/sub/it's")
 	}
 	same(t, "here", k.ok("bash", in{"command": "pwd", "workdir": "."}), k.dir)
+	// People see the last argument, which is the command as the model wrote it.
+	l := require.Value(proc.New(t.Context()))(t)
+	defer l.Close()
+	var argv []string
+	seen := proc.Through(l, func(ctx context.Context, s proc.Spec) (proc.Process, error) {
+		argv = s.Argv
+		return l.Start(ctx, s)
+	})
+	k.tools = Tools(k.place, seen, k.jobs, Options{Outputs: k.place.ReadOnly[0]})
+	const command = `echo "$# $PWD"; nosuchcommand`
+	same(t, "its words", k.sorry("bash", in{"command": command, "workdir": "sub/it's"}),
+		"0 "+k.dir+"/sub/it's\n"+proc.Bash("")[0]+": line 1: nosuchcommand: command not found\n[exit 127: command not found]")
+	same(t, "the last argument", argv[len(argv)-1], command)
 	const instead = ": leave workdir out, or name a directory below"
 	for workdir, want := range map[string]string{
 		"/usr": "workdir /usr is not below your working directory (" + k.dir + "), so the command was not run" + instead,

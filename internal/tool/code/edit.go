@@ -28,7 +28,7 @@ type change struct {
 	OldText    string `json:"old_text"`
 	NewText    string `json:"new_text"`
 	ReplaceAll bool   `json:"replace_all,omitempty"`
-	Path       string `json:"path,omitempty"` // which models repeat here
+	Path       string `json:"path,omitempty" jsonschema:"-"` // which models repeat here
 }
 
 // The limits of an edit. The whole file is held in memory, before and after.
@@ -83,8 +83,8 @@ func editText(name, before string, in editInput) (after, shown string, err error
 	after = before
 	for i, c := range list {
 		if c.Path != "" && filepath.Clean(c.Path) != filepath.Clean(in.Path) {
-			return "", "", fmt.Errorf("edit %d of %d is of %s, and one call changes one file: nothing is changed", i+1,
-				len(list), c.Path)
+			return "", "", fmt.Errorf("edit %d of %d is of %s, and one call changes one file: nothing is changed. "+
+				"Call edit_file once for each file", i+1, len(list), c.Path)
 		}
 		next, places, changed, err := replaceText(name, after, c)
 		if err != nil && len(list) > 1 {

@@ -426,6 +426,17 @@ func TestEditsAllOrNothing(t *testing.T) {
 	same(t, "untouched", k.get("main.go"), program)
 	same(t, "undone", k.sorry("edit_file", edits(in{"old_text": `"b"`, "new_text": `"B"`},
 		in{"old_text": `"B"`, "new_text": `"b"`})), "the edits undo each other: nothing would change in main.go")
+	same(t, "another file", k.sorry("edit_file", edits(in{"old_text": "a", "new_text": "b", "file_path": "other.go"})),
+		"edit 1 of 1 is of other.go, and one call changes one file: nothing is changed. "+
+			"Call edit_file once for each file")
+	k.ok("edit_file", edits(in{"old_text": `"b"`, "new_text": `"c"`, "path": "./main.go"}))
+	same(t, "the same file", k.get("main.go"), strings.Replace(program, `"b"`, `"c"`, 1))
+	k.show("main.go", program)
+	for _, tl := range k.tools { // models are not told of a path for each edit
+		if s := string(tl.Spec().Schema); tl.Spec().Name == "edit_file" && strings.Count(s, `"path":`) != 1 {
+			t.Error(s)
+		}
+	}
 	both := edits(two)
 	both["old_text"], both["new_text"] = "a", "b"
 	same(t, "both", k.sorry("edit_file", both), "give either old_text and new_text, or edits: nothing is changed")
