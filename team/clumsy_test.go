@@ -126,7 +126,7 @@ func (c *clumsy) run() {
 		s.broken("the run ended with %d: %v", c.sum.Code, err)
 	}
 	if c.sum.Code == 3 && c.sum.Text == "" {
-		s.broken("the run ended with 3, and no mail was sent why")
+		s.broken("the run ended with 3 and did not say why")
 	}
 	_ = store.Close()
 }

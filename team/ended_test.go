@@ -17,8 +17,8 @@ import (
 	"muster/team"
 )
 
-// A process that dies when the run's record says that it has ended, and the journal does not yet, leaves an end that
-// no mail was sent. Resume gives that run's summary, without a word from a model, and does so once.
+// If a process dies after the run's record says that the run has ended, but before the journal does, the user has not
+// seen the summary. Resume returns that summary once, without a request to a model.
 func TestResumeTellsAnEndThatNobodyWasTold(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
