@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -77,6 +78,9 @@ func askChanges(ctx context.Context, a *App, j Job) (team.Changes, error) {
 	}
 }
 
+// mergeKeyTimeout is how long the end of a run waits for the key that merges.
+const mergeKeyTimeout = time.Minute
+
 // offerMerge lets one key take the work of a run that is over to the branch that the user is on, where nothing is in
 // the way. It asks only a person who sees the summary on a terminal, and nobody who has typed something meanwhile: that
 // is for the shell.
@@ -92,8 +96,10 @@ func (a *App) offerMerge(ctx context.Context, t *team.Team, j Job, sum team.Summ
 		return nil //nolint:nilerr // muster merge says what is in the way.
 	}
 	fmt.Fprintf(a.Stdout, "\nm  merge it into %s    any other key  leave it\n", text.OneLine(u.Branch))
-	if key, err := readKey(ctx, f); err != nil || key != 'm' && key != 'M' {
-		return nil //nolint:nilerr // Ctrl-C is another key.
+	waiting, cancel := context.WithTimeout(ctx, mergeKeyTimeout)
+	defer cancel()
+	if key, err := readKey(waiting, f); err != nil || key != 'm' && key != 'M' {
+		return nil //nolint:nilerr // Ctrl-C is another key, and so is none in time: commands may follow in the shell.
 	}
 	return mergeTarget(ctx, a, t)
 }
