@@ -47,15 +47,15 @@ func (m *mapper) setRoles(args []*syntax.Word) {
 	if len(args) < 2 {
 		return
 	}
-	set := func(list []*syntax.Word, r role) {
+	textual := func(list []*syntax.Word) {
 		for _, w := range list {
-			m.roles[w] = r
+			m.roles[w] = words
 		}
 	}
 	args = args[1:]
 	switch name {
 	case "echo", "printf":
-		set(args, words)
+		textual(args)
 	case "sh", "bash", "dash", "zsh", "ksh":
 		for i, w := range args[:len(args)-1] {
 			if option := m.source(w); strings.HasPrefix(option, "-") && strings.HasSuffix(option, "c") {
@@ -70,22 +70,22 @@ func (m *mapper) setRoles(args []*syntax.Word) {
 			}
 		}
 	case "grep", "egrep", "fgrep", "rg", "ag":
-		set(m.patterns(args, "ABCmgtTj", "--max-count", "--glob", "--type", "--context"), words)
+		textual(m.patterns(args, "ABCmgtTj", "--max-count", "--glob", "--type", "--context"))
 	case "sed":
-		set(m.patterns(args, "l"), words)
+		textual(m.patterns(args, "l"))
 	case "awk", "gawk", "mawk":
-		set(m.patterns(args, "Fv"), words)
+		textual(m.patterns(args, "Fv"))
 	case "jq", "yq":
 		for i, w := range args {
 			if strings.HasPrefix(m.source(w), "--arg") {
-				set(args[i:min(i+3, len(args))], words)
+				textual(args[i:min(i+3, len(args))])
 			}
 		}
 	case "git":
 		m.gitRoles(args)
 	case "npm", "pnpm", "yarn", "pip", "pip3", "poetry", "go", "gh", "docker":
 		if first := m.source(args[0]); slices.Contains([]string{"config", "set", "env"}, first) {
-			set(args, words)
+			textual(args)
 		}
 	}
 }
