@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"muster"
+	"muster/internal/delivery"
 	"muster/internal/git"
 	"muster/internal/landing"
 	"muster/internal/paths"
@@ -147,11 +148,24 @@ func describeCheckout(ctx context.Context, r repository, target string) string {
 	}
 	said += fmt.Sprintf("with uncommitted changes in %d paths, ", s.Changed)
 	if g, isGit := r.(gitRepository); isGit {
-		if snapshot, _, err := landing.SnapshotIn(ctx, g.Repo, s.Head, target); err == nil && snapshot != "" {
+		if snapshot, isSame := g.snapshotIn(ctx, s.Head, target); isSame {
 			return said + fmt.Sprintf("of which lanes have a snapshot, the commit %.7s", snapshot)
+		} else if snapshot != "" {
+			return said + fmt.Sprintf("and lanes have an earlier state, the snapshot %.7s", snapshot)
 		}
 	}
 	return said + "which are in no lane"
+}
+
+// snapshotIn returns the snapshot that the target has and head lacks, "" where there is none or git cannot tell. isSame
+// reports whether the checkout is still as the snapshot.
+func (r gitRepository) snapshotIn(ctx context.Context, head, target string) (commit string, isSame bool) {
+	commit, _, err := landing.SnapshotIn(ctx, r.Repo, head, target)
+	if err != nil || commit == "" {
+		return "", false
+	}
+	isSame, err = delivery.IsSnapshot(ctx, r.Repo, commit)
+	return commit, isSame && err == nil
 }
 
 // LandedFiles returns the paths of the files that a landed commit has changed on the target.

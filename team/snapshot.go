@@ -124,6 +124,15 @@ func (s snapshot) notes(ctx context.Context, c git.CheckoutState) []string {
 	case c.Changed == 0:
 		return nil
 	}
+	if isGit {
+		if commit, isSame := repo.snapshotIn(ctx, c.Head, s.site.target()); isSame {
+			return []string{fmt.Sprintf("lanes have your uncommitted changes: the snapshot %.7s on %s", commit,
+				s.site.branch)}
+		} else if commit != "" {
+			return []string{fmt.Sprintf("lanes have your uncommitted changes as they were in the snapshot %.7s on %s: "+
+				"later ones are part of no lane", commit, s.site.branch)}
+		}
+	}
 	note := "your uncommitted changes are part of no lane: lanes start from commits"
 	if s.how != ChangesUndecided || !isGit || s.site.config.Land != "" || s.site.into != "" || repo.Linked() != "" {
 		return []string{note}

@@ -100,7 +100,7 @@ func (s Target) Merge(ctx context.Context) (m Merged, err error) {
 	if m.Merged, err = delivery.Merge(ctx, c, run.Target, state.Tip, false); err != nil {
 		return m, err
 	}
-	tasks, err := w.Board().List(ctx)
+	tasks, err := w.Board().List(context.WithoutCancel(ctx)) // the merge is done
 	m.Tasks = landedIn(tasks, m.Commits)
 	open, _ := run.Left(tasks)
 	m.Open = len(open)

@@ -9,7 +9,7 @@
 //
 //   - Nothing of the user's is lost. Git decides whether uncommitted changes are in the way, and a merge that would
 //     have conflicts is refused before anything is touched. Changes that the work has as well, because it began from a
-//     snapshot of them, are set aside first.
+//     snapshot of them, become a commit first.
 //   - A snapshot (snapshot.go) changes nothing of the user's.
 //   - Nothing is left half done. A merge that git could not finish is aborted.
 //   - Each call can be repeated: what is on the branch already is not brought again.
@@ -19,14 +19,15 @@
 //  1. Open looks at the checkout: which branch it has, and whether something of several steps is under way.
 //  2. What the branch has already ends the merge. After a squash or a rebase only the trees tell.
 //  3. Where both have commits, they are merged in memory. Conflicts end the merge here.
-//  4. Uncommitted files that are as the snapshot of the run has them are stashed.
+//  4. Where the checkout still has the snapshot of the run, the user's git makes it a commit of the branch, by a
+//     mixed reset, which changes no file.
 //  5. The user's git merges in their checkout. It refuses where uncommitted changes are in the way.
-//  6. What it has begun and could not finish is aborted, and the stash comes back. Then the reason is looked for:
-//     git's own words are for people, so the files are compared, and no text of git is matched.
-//  7. After a merge the stash is dropped: the branch has all of it.
+//  6. What it has begun and could not finish is aborted, and step 4 is undone: files, branch and index are as before.
+//     Then the reason is looked for: git's own words are for people, so the files are compared, and no text of git is
+//     matched. A merge that is done when it is interrupted, in a hook for example, counts as done.
 //
-// A process that dies before step 4 has changed nothing. One that dies later leaves what git leaves at that moment, as
-// a merge by hand would: a stash, or a merge under way, of which the next call tells.
+// A process that dies before step 4 has changed nothing. One that dies between 4 and 5 leaves the branch at the
+// snapshot, from which the next call goes on. One that dies later leaves what git leaves at that moment.
 //
 // Which commits have landed is for package landing, and what the tasks are for package board.
 package delivery
@@ -108,16 +109,26 @@ func (c Checkout) uncommitted(ctx context.Context) (all, staged []string, err er
 	return all, staged, err
 }
 
-// changed returns the paths that differ between two commits.
-func (c Checkout) changed(ctx context.Context, from, to string) ([]string, error) {
-	out, err := c.repo.Run(ctx, c.repo.CommonDir(), "diff-tree", "-r", "-z", "--no-renames", "--name-only",
-		"--ignore-submodules=none", from, to)
+// changed returns the paths that differ between two trees.
+func (c Checkout) changed(ctx context.Context, from, to string, options ...string) ([]string, error) {
+	args := append([]string{"diff-tree", "-r", "-z", "--no-renames", "--name-only", "--ignore-submodules=none"},
+		options...)
+	out, err := c.repo.Run(ctx, c.repo.CommonDir(), append(args, from, to)...)
 	return git.SplitNUL(out), err
 }
 
-// both returns the paths that are in both lists.
+func setOf(paths []string) map[string]bool {
+	set := make(map[string]bool, len(paths))
+	for _, path := range paths {
+		set[path] = true
+	}
+	return set
+}
+
+// both returns the paths of a that are in b too.
 func both(a, b []string) []string {
-	return slices.DeleteFunc(slices.Clone(a), func(path string) bool { return !slices.Contains(b, path) })
+	inB := setOf(b)
+	return slices.DeleteFunc(slices.Clone(a), func(path string) bool { return !inB[path] })
 }
 
 // list names files in a sentence.

@@ -49,19 +49,22 @@ func Merge(ctx context.Context, c Checkout, target, tip string, onlyForward bool
 	if m.Commits, err = c.Missing(ctx, tip); err != nil {
 		return m, err
 	}
-	stash, err := c.setAside(ctx, tip)
+	isNext, edited, staged, err := c.sinceSnapshot(ctx, tip)
 	if err != nil {
 		return m, err
 	}
-	if m.Said, err = git.RunAsUser(ctx, c.dir, nil, args...); err != nil {
-		return m, c.explain(ctx, err, target, tip, stash)
+	if isNext && len(edited)+len(staged) == 0 {
+		m.Said, err = c.throughSnapshot(ctx, tip, args)
+	} else {
+		m.Said, err = git.RunAsUser(ctx, c.dir, nil, args...)
 	}
-	m.How, m.Snapshot = how, c.Snapshot
-	late := context.WithoutCancel(ctx) // the merge is done
-	if m.At, err = c.repo.ResolveIn(late, c.dir, "HEAD"); err != nil {
-		return m, err
+	late := context.WithoutCancel(ctx)
+	if err != nil && !c.has(late, tip) {
+		return m, c.explain(ctx, err, target, tip)
 	}
-	return m, c.dropStash(late, stash)
+	m.How, m.Snapshot = how, c.Snapshot // an interruption in a later hook undoes nothing
+	m.At, err = c.repo.ResolveIn(late, c.dir, "HEAD")
+	return m, err
 }
 
 // plan returns how the commit tip would come to the branch: one of the words of Merged.How. It changes nothing, and
@@ -93,12 +96,23 @@ func (c Checkout) MayMerge(ctx context.Context, target, tip string) (bool, error
 	if err != nil || how == Nothing {
 		return false, err
 	}
-	same, edited, err := c.sinceSnapshot(ctx, tip)
-	if err != nil || len(edited) > 0 || how == FastForward {
-		return err == nil && len(edited) == 0, err
+	isNext, edited, own, err := c.sinceSnapshot(ctx, tip)
+	if err != nil || isNext && len(edited)+len(own) == 0 {
+		return err == nil, err
 	}
-	_, staged, err := c.uncommitted(ctx)
-	return len(without(staged, same)) == 0, err // git makes no merge commit beside other staged files
+	staged, inTheWay, err := c.inTheWay(ctx, tip)
+	return len(inTheWay) == 0 && (how == FastForward || len(staged) == 0), err
+}
+
+// inTheWay returns the uncommitted files that a merge of tip would overwrite, and all that are staged, beside which git
+// makes no merge commit.
+func (c Checkout) inTheWay(ctx context.Context, tip string) (staged, inTheWay []string, err error) {
+	all, staged, err := c.uncommitted(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	changed, err := c.changed(ctx, c.Head, tip)
+	return staged, both(all, changed), err
 }
 
 // mergeMessage is the message that git merge would write for the branch.
@@ -153,9 +167,9 @@ func (c Checkout) Missing(ctx context.Context, tip string) ([]string, error) {
 	return append([]string{}, strings.Fields(out)...), err
 }
 
-// explain says why git has refused the merge, after it has undone what git may have begun and brought back what was
-// set aside. What the user had uncommitted is compared here, because git's words are for people.
-func (c Checkout) explain(ctx context.Context, cause error, target, tip, stash string) error {
+// explain says why git has refused the merge, after it has undone what git may have begun. What the user had
+// uncommitted is compared here, because git's words are for people.
+func (c Checkout) explain(ctx context.Context, cause error, target, tip string) error {
 	exit, isExit := errors.AsType[*git.ExitError](cause)
 	late := context.WithoutCancel(ctx) // an interruption leaves nothing half done
 	var unmerged []string
@@ -167,25 +181,28 @@ func (c Checkout) explain(ctx context.Context, cause error, target, tip, stash s
 		}
 		unmerged = git.SplitNUL(files)
 	}
-	if err := c.unstash(late, stash); err != nil {
-		return err
-	}
 	if len(unmerged) > 0 {
 		return errConflict(c.Branch, target, unmerged)
 	}
 	if !isExit || ctx.Err() != nil {
 		return cause
 	}
-	_, staged, err1 := c.uncommitted(late)
-	same, inTheWay, err2 := c.sinceSnapshot(late, tip)
+	isNext, edited, own, err1 := c.sinceSnapshot(late, tip)
+	staged, inTheWay, err2 := c.inTheWay(late, tip)
 	if err := errors.Join(err1, err2); err != nil {
 		return cause
 	}
-	staged = without(staged, same)
-	if len(inTheWay) > 0 && c.Snapshot != "" {
-		return c.errEdited(late, inTheWay)
+	switch {
+	case isNext && len(edited)+len(own) == 0: // what is uncommitted was not in the way
+		staged, inTheWay = nil, nil
+	case isNext && len(inTheWay) > 0:
+		return c.errSince(edited, own)
 	}
-	const wayOut = "keep them:   git stash, muster merge, git stash pop\nor commit them first"
+	const wayOut = "keep them:   git %s, muster merge, git stash pop\nor commit them first"
+	stash := "stash"
+	if c.Snapshot != "" { // it may have new files
+		stash = "stash -u"
+	}
 	if len(inTheWay) > 0 {
 		// What git does not know yet would be overwritten as well, and git stash leaves it where it is.
 		known, err := c.repo.Run(late, c.dir, append([]string{"ls-files", "-z", "--"}, inTheWay...)...)
@@ -194,23 +211,26 @@ func (c Checkout) explain(ctx context.Context, cause error, target, tip, stash s
 				"is: %s", c.Branch, list(inTheWay)).WithHint("move them elsewhere, or commit them, then muster merge")
 		}
 		return muster.Errorf(muster.Held, "uncommitted changes in %s would be overwritten, so %s stays as it is",
-			list(inTheWay), c.Branch).WithHint(wayOut)
+			list(inTheWay), c.Branch).WithHint(wayOut, stash)
 	}
 	if len(staged) > 0 {
 		return muster.Errorf(muster.Held, "git merges nothing beside staged changes (%s), so %s stays as it is",
-			list(staged), c.Branch).WithHint(wayOut)
+			list(staged), c.Branch).WithHint(wayOut, stash)
 	}
 	return muster.Errorf(muster.Unavailable, "%s stays as it is, git has refused the merge: %s", c.Branch,
 		strings.TrimSpace(exit.Stderr)).WithHint("by hand:  git merge %s", text.ShellQuote(target))
 }
 
-// errEdited is the error for files that the user has changed since the snapshot from which the work began.
-func (c Checkout) errEdited(ctx context.Context, files []string) error {
-	err := muster.Errorf(muster.Held, "%s changed since the snapshot from which the work began, and would be "+
-		"overwritten, so %s stays as it is", list(files)+text.Plural(len(files), " has", " have"), c.Branch)
-	if parent, _ := c.repo.ResolveIn(ctx, c.dir, c.Snapshot+"^1"); parent != c.Head {
-		return err.WithHint("keep it:  git stash -u, muster merge, git stash pop\nor commit it first")
+// errSince is the error for what the user has edited or staged since the snapshot from which the work began. One of the
+// lists has something.
+func (c Checkout) errSince(edited, staged []string) error {
+	if len(staged) > 0 {
+		return muster.Errorf(muster.Held, "what is staged of %s is neither in HEAD nor in the snapshot from which the "+
+			"work began, so %s stays as it is", list(staged), c.Branch).
+			WithHint("commit it first, or take it out of the index:  git restore --staged FILE")
 	}
 	// With the snapshot on the branch only the later changes are uncommitted: the first command changes no file.
-	return err.WithHint("keep it:  git reset %.12s, git stash, muster merge, git stash pop", c.Snapshot)
+	return muster.Errorf(muster.Held, "%s changed since the snapshot from which the work began, and would be "+
+		"overwritten, so %s stays as it is", list(edited)+text.Plural(len(edited), " has", " have"), c.Branch).
+		WithHint("keep it:  git reset %.12s, git stash, muster merge, git stash pop", c.Snapshot)
 }

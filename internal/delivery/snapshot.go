@@ -119,14 +119,36 @@ func (c Checkout) inCopy(ctx context.Context, choose func(staging) ([]string, er
 	return strings.TrimSpace(tree), err
 }
 
-// copyIndex copies the index with its time: git compares the content of a file that was written in the second of its
-// index. An index that is missing is an empty one to git.
+// index returns the path of the user's index.
+func (c Checkout) index() string {
+	return filepath.Join(cmp.Or(git.DirOf(c.dir), c.repo.CommonDir()), "index")
+}
+
+// copyIndex copies the index. An index that is missing is an empty one to git.
 func (x staging) copyIndex() error {
-	from := filepath.Join(cmp.Or(git.DirOf(x.dir), x.repo.CommonDir()), "index")
-	info, err := os.Stat(from) // before it is read: one that is written meanwhile is younger, which is no harm
+	err := copyFile(x.index(), filepath.Join(x.tmp, "index"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	return err
+}
+
+// restoreIndex puts the copy in the place of the index. The lock is that of git.
+func (x staging) restoreIndex() error {
+	saved, lock := filepath.Join(x.tmp, "index"), x.index()+".lock"
+	if durable.IsMissing(saved) {
+		return os.Remove(x.index())
+	}
+	if err := copyFile(saved, lock); err != nil {
+		return err
+	}
+	return os.Rename(lock, x.index())
+}
+
+// copyFile makes a copy with the time of the file: git compares the content of a file that was written in the second of
+// its index. One that is written meanwhile is younger than the copy, which is no harm.
+func copyFile(from, to string) error {
+	info, err := os.Stat(from)
 	if err != nil {
 		return err
 	}
@@ -134,13 +156,39 @@ func (x staging) copyIndex() error {
 	if err != nil {
 		return err
 	}
-	to := filepath.Join(x.tmp, "index")
-	return errors.Join(os.WriteFile(to, data, 0o600), os.Chtimes(to, info.ModTime(), info.ModTime()))
+	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close(), os.Chmod(to, info.Mode().Perm()),
+		os.Chtimes(to, info.ModTime(), info.ModTime()))
 }
 
-// add lets the user's git stage the files. No hook of theirs is for that, and no file of a split index is written
-// beside their own.
+// add stages the files. git add -f, which a tracked file below an ignored directory needs, would also stage what is
+// ignored in a directory that has replaced a file.
 func (x staging) add(ctx context.Context, files []string) error {
+	var gone, there []string
+	for _, file := range files {
+		info, err := os.Lstat(filepath.Join(x.dir, filepath.FromSlash(file)))
+		if err != nil || info.IsDir() {
+			gone = append(gone, file)
+		} else {
+			there = append(there, file)
+		}
+	}
+	if err := x.asUser(ctx, gone, "add", "-u", "--sparse"); err != nil {
+		return err
+	}
+	return x.asUser(ctx, there, "add", "-A", "-f", "--sparse")
+}
+
+// asUser lets the user's git do something with the files in the copy of the index, without their hooks, and without a
+// file of a split index beside their own. It does nothing without files.
+func (x staging) asUser(ctx context.Context, files []string, args ...string) error {
+	if len(files) == 0 {
+		return nil
+	}
 	names := filepath.Join(x.tmp, "files")
 	if err := os.WriteFile(names, []byte(strings.Join(files, "\x00")), 0o600); err != nil {
 		return err
@@ -148,8 +196,7 @@ func (x staging) add(ctx context.Context, files []string) error {
 	env := append(x.env(), "GIT_LITERAL_PATHSPECS=1", "GIT_CONFIG_COUNT=2",
 		"GIT_CONFIG_KEY_0=core.hooksPath", "GIT_CONFIG_VALUE_0="+os.DevNull,
 		"GIT_CONFIG_KEY_1=core.splitIndex", "GIT_CONFIG_VALUE_1=false")
-	_, err := git.RunAsUser(ctx, x.dir, env, "add", "-A", "--sparse", "--pathspec-from-file="+names,
-		"--pathspec-file-nul")
+	_, err := git.RunAsUser(ctx, x.dir, env, append(args, "--pathspec-from-file="+names, "--pathspec-file-nul")...)
 	return err
 }
 
@@ -284,165 +331,157 @@ func (x staging) refuseSubmodules(ctx context.Context) error {
 		"lack", list(changed)).WithHint("commit them there\n%s", withoutChanges)
 }
 
-// setAside stashes the uncommitted files that the work has too: those that are as the snapshot has them. It does
-// nothing if others are in the way of a merge of the commit tip. stash is "" where there is none to set aside. From
-// here on a failure must unstash it.
-//
-// The user's git decides in any case whether it merges. A process that dies meanwhile leaves the stash to the user, and
-// the files are on the target too.
-func (c Checkout) setAside(ctx context.Context, tip string) (stash string, err error) {
+// sinceSnapshot compares the checkout with the snapshot. isNext reports whether the snapshot is the next commit of the
+// branch: only then it can become one without a change of files. edited are the paths that the snapshot or the work up
+// to tip changes, and that the checkout has otherwise than the snapshot. staged are the paths of which the index has
+// content that neither HEAD nor the snapshot has.
+func (c Checkout) sinceSnapshot(ctx context.Context, tip string) (isNext bool, edited, staged []string, err error) {
 	if c.Snapshot == "" {
-		return "", nil
+		return false, nil, nil, nil
 	}
-	same, edited, err := c.sinceSnapshot(ctx, tip)
-	if err != nil || len(same) == 0 || len(edited) > 0 {
-		return "", err
+	parent, err := c.repo.Resolve(ctx, c.Snapshot+"^1")
+	if err != nil || parent != c.Head {
+		return false, nil, nil, err
 	}
-	// git stash names no file that is neither in the index nor there. One whose deletion is staged is in HEAD.
-	staged, err := c.notInIndex(ctx, same)
-	if err == nil {
-		err = c.asUser(ctx, staged, "reset", "-q")
+	if edited, err = c.edited(ctx, tip); err != nil {
+		return false, nil, nil, err
 	}
-	if err != nil {
-		return "", err
-	}
-	before := c.stashed(ctx)
-	err = c.asUser(ctx, same, "stash", "push", "-q", "--include-untracked", "-m",
-		"muster merge: the snapshot has it too")
-	if stash = c.stashed(ctx); stash == before {
-		return "", err
-	}
-	late := context.WithoutCancel(ctx)
-	if err != nil {
-		// It was made, and the files may be there still.
-		again, edited, errLook := c.sinceSnapshot(late, tip)
-		if errLook == nil && len(again) == len(same) && len(edited) == 0 {
-			return "", errors.Join(err, c.dropStash(late, stash))
-		}
-		return "", errors.Join(err, c.unstash(late, stash))
-	}
-	// What was stashed is compared once more: a file may have been written just now.
-	trees := []string{stash}
-	if untracked, errNone := c.repo.ResolveIn(ctx, c.dir, stash+"^3"); errNone == nil {
-		trees = append(trees, untracked)
-	}
-	edited, err = c.unlike(ctx, same, trees...)
-	if err == nil && len(edited) > 0 {
-		err = muster.Errorf(muster.Held, "%s was changed just now, so %s stays as it is", list(edited), c.Branch).
-			WithHint("muster merge")
-	}
-	if err != nil {
-		return "", errors.Join(err, c.unstash(late, stash))
-	}
-	return stash, nil
-}
-
-// asUser lets the user's git do something with these files. It does nothing without any.
-func (c Checkout) asUser(ctx context.Context, files []string, args ...string) error {
-	if len(files) == 0 {
-		return nil
-	}
-	tmp, err := os.MkdirTemp("", "muster-merge-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(tmp)
-	names := filepath.Join(tmp, "files")
-	if err := os.WriteFile(names, []byte(strings.Join(files, "\x00")), 0o600); err != nil {
-		return err
-	}
-	_, err = git.RunAsUser(ctx, c.dir, []string{"GIT_LITERAL_PATHSPECS=1"},
-		append(args, "--pathspec-from-file="+names, "--pathspec-file-nul")...)
-	return err
-}
-
-// notInIndex returns those of the files that are neither in the index nor in the checkout.
-func (c Checkout) notInIndex(ctx context.Context, files []string) ([]string, error) {
-	missing := slices.DeleteFunc(slices.Clone(files), func(file string) bool {
-		return !durable.IsMissing(filepath.Join(c.dir, filepath.FromSlash(file)))
-	})
-	if len(missing) == 0 {
-		return nil, nil
-	}
-	out, err := c.repo.Run(ctx, c.dir, "ls-files", "-z")
-	known := map[string]bool{}
-	for _, file := range git.SplitNUL(out) {
-		known[file] = true
-	}
-	return slices.DeleteFunc(missing, func(file string) bool { return known[file] }), err
-}
-
-// stashed returns the newest stash, "" where there is none.
-func (c Checkout) stashed(ctx context.Context) string {
-	at, _ := c.repo.Ref(ctx, "refs/stash") // without an answer nothing is taken for a stash of this merge
-	return at
-}
-
-// unstash brings back what setAside has stashed.
-func (c Checkout) unstash(ctx context.Context, stash string) error {
-	if stash == "" {
-		return nil
-	}
-	if c.stashed(ctx) == stash {
-		// Where other changes are staged, what was staged here comes back unstaged.
-		for _, args := range [][]string{{"stash", "pop", "-q", "--index"}, {"stash", "pop", "-q"}} {
-			if _, err := git.RunAsUser(ctx, c.dir, nil, args...); err == nil {
-				return nil
-			}
-		}
-	}
-	return muster.Errorf(muster.Unavailable, "your uncommitted changes are in the stash %.7s", stash).
-		WithHint("git stash apply %.12s", stash)
-}
-
-// dropStash drops what setAside has stashed, unless another stash has been made on top of it.
-func (c Checkout) dropStash(ctx context.Context, stash string) error {
-	if stash == "" || c.stashed(ctx) != stash {
-		return nil
-	}
-	_, err := git.RunAsUser(ctx, c.dir, nil, "stash", "drop", "-q")
-	return err
-}
-
-// sinceSnapshot looks at the uncommitted files that the snapshot or a merge of the commit tip changes. same are those
-// that are as the snapshot has them, in content and mode; edited are the others, if they would be overwritten. Without
-// a snapshot none is the same.
-func (c Checkout) sinceSnapshot(ctx context.Context, tip string) (same, edited []string, err error) {
-	all, _, err1 := c.uncommitted(ctx)
-	changed, err2 := c.changed(ctx, c.Head, tip)
-	if err := errors.Join(err1, err2); err != nil || c.Snapshot == "" {
-		return nil, both(all, changed), err
-	}
-	// What the work has taken back is in the snapshot only.
-	before, err := c.changed(ctx, c.Snapshot+"^1", c.Snapshot)
-	if err != nil {
-		return nil, nil, err
-	}
-	files := both(all, append(before, changed...))
-	tree, err := c.inCopy(ctx, func(staging) ([]string, error) {
-		staged, err := c.notInIndex(ctx, files)
-		return without(files, staged), err
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	unlike, err := c.unlike(ctx, files, tree)
-	return without(files, unlike), both(unlike, changed), err
-}
-
-// without returns the files that are not in the other list.
-func without(files, others []string) []string {
-	return slices.DeleteFunc(slices.Clone(files), func(file string) bool { return slices.Contains(others, file) })
-}
-
-// unlike returns those of the files that none of the trees has as the snapshot has them.
-func (c Checkout) unlike(ctx context.Context, files []string, trees ...string) ([]string, error) {
-	for _, tree := range trees {
-		differ, err := c.changed(ctx, c.Snapshot, tree)
+	var own [2][]string
+	for i, commit := range []string{c.Head, c.Snapshot} {
+		out, err := c.repo.Run(ctx, c.dir, "diff-index", "--cached", "--ita-invisible-in-index", "--name-only",
+			"--no-renames", "--ignore-submodules=none", "--diff-filter=d", "-z", commit)
 		if err != nil {
-			return nil, err
+			return false, nil, nil, err
 		}
-		files = both(files, differ)
+		own[i] = git.SplitNUL(out)
 	}
-	return files, nil
+	return true, edited, both(own[0], own[1]), nil
+}
+
+// edited returns the paths of sinceSnapshot.
+func (c Checkout) edited(ctx context.Context, tip string) ([]string, error) {
+	before, err1 := c.changed(ctx, c.Snapshot+"^1", c.Snapshot)
+	work, err2 := c.changed(ctx, c.Snapshot, tip)
+	added, err3 := c.changed(ctx, c.Snapshot, tip, "--diff-filter=A")
+	tree, err4 := c.onSnapshot(ctx, slices.Concat(before, work))
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return nil, err
+	}
+	edited, err := c.changed(ctx, c.Snapshot, tree)
+	for _, file := range added { // git merges over a file that it ignores
+		info, errLook := os.Lstat(filepath.Join(c.dir, filepath.FromSlash(file)))
+		if errLook == nil && !info.IsDir() {
+			edited = append(edited, file)
+		}
+	}
+	slices.Sort(edited)
+	return slices.Compact(edited), err
+}
+
+// onSnapshot returns the tree of the snapshot with these files as a snapshot of the checkout would have them now.
+func (c Checkout) onSnapshot(ctx context.Context, files []string) (tree string, err error) {
+	return c.inCopy(ctx, func(x staging) ([]string, error) {
+		found, err := x.lookOn(ctx, c.Snapshot)
+		return both(found.files, files), err
+	})
+}
+
+// lookOn is look for a checkout whose index has the tree of a commit.
+func (x staging) lookOn(ctx context.Context, commit string) (found unstaged, err error) {
+	_, err = x.repo.Do(ctx, git.Call{Dir: x.dir, Env: x.env(), Args: []string{
+		"-c", "core.splitIndex=false", "read-tree", "--reset", commit}})
+	if err != nil {
+		return found, err
+	}
+	return x.look(ctx)
+}
+
+// IsSnapshot reports whether a snapshot of the main checkout would be the commit.
+func IsSnapshot(ctx context.Context, repo *git.Repo, commit string) (bool, error) {
+	c := Checkout{repo: repo, dir: repo.Root()}
+	tree, err := c.inCopy(ctx, func(x staging) ([]string, error) {
+		found, err := x.lookOn(ctx, commit)
+		return found.files, err
+	})
+	if err != nil {
+		return false, err
+	}
+	is, err := repo.Tree(ctx, commit)
+	return is == tree, err
+}
+
+// throughSnapshot makes the snapshot the next commit of the branch, which changes no file, and lets the user's git
+// merge tip. If that fails before HEAD is at tip, all is put back. A process that is killed in between leaves the
+// branch at the snapshot.
+func (c Checkout) throughSnapshot(ctx context.Context, tip string, merge []string) (said string, err error) {
+	err = c.withCopy(func(saved staging) error {
+		_, err := git.RunAsUser(ctx, c.dir, nil, "reset", "-q", c.Snapshot)
+		if err == nil {
+			said, err = git.RunAsUser(ctx, c.dir, nil, merge...)
+		}
+		late := context.WithoutCancel(ctx)
+		if err == nil || c.has(late, tip) {
+			return err
+		}
+		if errBack := saved.putBack(late, tip); errBack != nil {
+			return muster.Errorf(muster.Unavailable, "git has not merged (%w), and what it had begun is not undone: %w",
+				err, errBack).WithHint("git status says what there is; muster merge goes on from the snapshot")
+		}
+		return err
+	})
+	return said, err
+}
+
+// has reports whether HEAD has the commit.
+func (c Checkout) has(ctx context.Context, commit string) bool {
+	head, err := c.repo.ResolveIn(ctx, c.dir, "HEAD")
+	if err != nil {
+		return false
+	}
+	has, err := c.repo.IsAncestor(ctx, commit, head)
+	return has && err == nil
+}
+
+// putBack puts back the files that a merge of tip has written before it failed, the branch, and the index of which x is
+// a copy. Files that somebody has changed meanwhile stay, and then nothing is put back.
+func (x staging) putBack(ctx context.Context, tip string) error {
+	work, err1 := x.changed(ctx, x.Snapshot, tip)
+	tree, err2 := x.onSnapshot(ctx, work)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	written, err1 := x.changed(ctx, x.Snapshot, tree)
+	added, err2 := x.changed(ctx, x.Snapshot, tree, "--diff-filter=A")
+	unlike, err3 := x.changed(ctx, tip, tree, "--diff-filter=d") // git deletes a file before it writes it
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return err
+	}
+	if other := both(written, unlike); len(other) > 0 {
+		return muster.Errorf(muster.Held, "%s was changed meanwhile", list(other))
+	}
+	if err := x.restore(ctx, written, added); err != nil {
+		return err
+	}
+	if head, err := x.repo.ResolveIn(ctx, x.dir, "HEAD"); err != nil || head != x.Head {
+		if _, err := git.RunAsUser(ctx, x.dir, nil, "reset", "-q", "--soft", x.Head); err != nil {
+			return err
+		}
+	}
+	return x.restoreIndex()
+}
+
+// restore brings files back as the snapshot has them. It has none of those that were added.
+func (x staging) restore(ctx context.Context, files, added []string) error {
+	isAdded := setOf(added)
+	files = slices.DeleteFunc(slices.Clone(files), func(file string) bool { return isAdded[file] })
+	err := x.withCopy(func(other staging) error { // git restore writes the index
+		return other.asUser(ctx, files, "restore", "-q", "--worktree", "--source="+x.Snapshot)
+	})
+	for _, file := range added {
+		file = filepath.Join(x.dir, filepath.FromSlash(file))
+		err = errors.Join(err, os.Remove(file))
+		for dir := filepath.Dir(file); dir != x.dir && os.Remove(dir) == nil; dir = filepath.Dir(dir) {
+		}
+	}
+	return err
 }

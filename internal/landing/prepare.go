@@ -146,9 +146,11 @@ func (t target) update(ctx context.Context) (string, error) {
 	if isBehind {
 		return fmt.Sprintf("%s was behind and moved forward to HEAD, %.7s", t.branch, t.head), t.moveToHead(ctx)
 	}
-	if _, isAll, err := SnapshotIn(ctx, t.repo, t.head, t.at); err != nil {
+	snapshot, isAll, err := SnapshotIn(ctx, t.repo, t.head, t.at)
+	if err != nil {
 		return "", err
-	} else if isAll {
+	}
+	if isAll {
 		return t.restart(ctx, "it had nothing but a snapshot")
 	}
 	isAhead, err := t.repo.IsAncestor(ctx, t.head, t.at)
@@ -156,9 +158,13 @@ func (t target) update(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if isAhead {
+		take := "git merge " + t.branch
+		if snapshot != "" { // git would refuse to merge over the files of which it is one
+			take = "muster merge"
+		}
 		landed, err := t.commits(ctx, t.head+".."+t.at)
-		return fmt.Sprintf("%s has %s that HEAD lacks, from earlier runs; this one builds on them "+
-			"(take them: git merge %s)", t.branch, landed, t.branch), err
+		return fmt.Sprintf("%s has %s that HEAD lacks, from earlier runs; this one builds on them (take them: %s)",
+			t.branch, landed, take), err
 	}
 	isTaken, err := t.isTaken(ctx)
 	if err != nil {
