@@ -34,7 +34,7 @@ type drillReport struct {
 	Done  int         `json:"done"`  // goals that ended as they should
 	Of    int         `json:"of"`    // all goals
 	Spent spend.Sum   `json:"spent"` // by all of them
-	// Stopped says why goals are missing.
+	// Stopped says why the drill ended before its last goal did.
 	Stopped string `json:"stopped,omitempty"`
 	Kept    string `json:"kept,omitempty"` // the directory with the repositories
 }
@@ -62,7 +62,7 @@ type driller struct {
 }
 
 // runDrill lets a model do the goals of package drill, each in a repository of its own and as a whole run, until the
-// money is spent. name "" is the model of the settings.
+// money is spent. name "" is the model of the settings. With an error r has what was found until then.
 func runDrill(ctx context.Context, a *App, name string, maxCost float64, keep bool) (r drillReport, err error) {
 	flags := map[string]string{}
 	if file, ok := strings.CutPrefix(name, config.Script+"/"); ok {
@@ -110,10 +110,10 @@ func runDrill(ctx context.Context, a *App, name string, maxCost float64, keep bo
 			err = muster.Errorf(e.Code, "%s: %s", g.Name, muster.PlainText(err)).WithHint("muster doctor --model %s",
 				r.Model)
 		}
+		r.Goals, r.Spent = append(r.Goals, got), r.Spent.Plus(got.Spent)
 		if err != nil {
 			return r, err
 		}
-		r.Goals, r.Spent = append(r.Goals, got), r.Spent.Plus(got.Spent)
 		if got.Done {
 			r.Done++
 		}
@@ -129,7 +129,7 @@ func runDrill(ctx context.Context, a *App, name string, maxCost float64, keep bo
 func (d driller) run(
 	ctx context.Context, dir string, g drill.Goal, left float64,
 ) (got drillGoal, spentText string, err error) {
-	got.Goal = g.Name
+	got.Goal, got.Why = g.Name, "the run did not finish"
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return got, "", err
 	}
@@ -159,16 +159,17 @@ func (d driller) run(
 	}
 	settings.Fallback, settings.Roles = nil, nil // one model is tried
 	began := time.Now()
-	sum, err := host.startTeam(ctx, Job{Workspace: o.workspace, Settings: settings, Goal: g.Words})
-	if err != nil {
-		return got, "", err
-	}
+	sum, failed := host.startTeam(ctx, Job{Workspace: o.workspace, Settings: settings, Goal: g.Words})
 	got.Seconds = time.Since(began).Seconds()
-	spent, err := readSpending(ctx, o.Team)
+	// What a run has cost counts also where it failed or was interrupted.
+	spent, err := readSpending(context.WithoutCancel(ctx), o.Team)
+	got.Spent, got.Turns = spent.Total, spent.Total.Calls
+	if failed != nil {
+		return got, "", failed
+	}
 	if err != nil {
 		return got, "", err
 	}
-	got.Spent, got.Turns = spent.Total, spent.Total.Calls
 	if got.WrongMoves, err = wrongMoves(ctx, o.Team); err != nil {
 		return got, "", err
 	}
@@ -183,9 +184,11 @@ func (d driller) run(
 		trial, err := team.SetupOf(t).Try(ctx)
 		return trial.Green, err
 	}
-	if got.Why, err = g.Judge(ctx, dir, sum.Run.Target, sum.Text, try); err != nil {
+	wrong, err := g.Judge(ctx, dir, sum.Run.Target, sum.Text, try)
+	if err != nil {
 		return got, "", err
 	}
+	got.Why = wrong
 	said, _, _ := strings.Cut(strings.TrimSpace(sum.Text), "\n")
 	said = text.CutBytes(said, maxWhy)
 	if got.Done = got.Why == ""; !got.Done && sum.Code != 0 {
@@ -265,10 +268,14 @@ func (r drillReport) err() error {
 	return nil
 }
 
-// printDrill runs a drill and prints its report.
+// printDrill runs a drill and prints its report, also after an error if a model has answered.
 func printDrill(ctx context.Context, a *App, model string, maxCost float64, keep bool) error {
 	r, err := runDrill(ctx, a, model, maxCost, keep)
-	if err != nil {
+	switch {
+	case err == nil:
+	case r.Spent.Tokens() > 0:
+		r.Stopped = muster.PlainText(err)
+	default:
 		if r.Kept != "" {
 			explain(a.Stderr, "the repositories are in "+r.Kept, "")
 		}
@@ -277,5 +284,12 @@ func printDrill(ctx context.Context, a *App, model string, maxCost float64, keep
 	if err := a.print(r, r.draw); err != nil {
 		return err
 	}
-	return r.err()
+	if err == nil {
+		return r.err()
+	}
+	code := a.exit(ctx, err) // which says why
+	if code == exitError && !a.json {
+		code = exitLeft
+	}
+	return exitStatus(code)
 }
