@@ -275,14 +275,20 @@ func toText(v any) (any, bool) {
 }
 
 // argv returns the words of a command that is a list of them, as Codex's are, for a shell; "" for any other value. It
-// also returns "" where a text is no single word or has an operator of the shell: each may be a command of its own.
+// also returns "" where a text without an option beside it is no single word, or has an operator of the shell: each may
+// be a command of its own.
 func argv(v any) string {
 	list, _ := v.([]any)
+	separators := " \t\r\n;&|<>()`"
+	isOption := func(e any) bool { s, _ := e.(string); return strings.HasPrefix(s, "-") }
+	if len(list) > 1 && slices.ContainsFunc(list[1:], isOption) {
+		separators = ""
+	}
 	var words []string
 	for _, e := range list {
 		word, ok := e.(string)
-		if !ok || strings.ContainsAny(word, " \t\r\n;&|<>()`") ||
-			len(words) == 0 && (word == "" || strings.ContainsAny(word, "$'\"\\")) {
+		if !ok || strings.ContainsAny(word, separators) ||
+			len(words) == 0 && (word == "" || strings.ContainsAny(word, "$'\"\\ \t\n;&|<>()`")) {
 			return ""
 		}
 		words = append(words, text.ShellQuote(word))
