@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -24,13 +25,14 @@ func readKey(ctx context.Context, f *os.File) (key byte, err error) {
 	}
 	defer func() { _ = term.Restore(int(f.Fd()), state) }() // nothing can be done about it
 	read := make(chan error, 1)
-	keys := make([]byte, 16)
+	keys := make([]byte, 16) // several may come at once
 	// Where ctx ends first the program ends, so the read that still waits does no harm.
 	go func() {
 		n, err := f.Read(keys)
 		if n == 0 && err == nil {
 			err = io.EOF
 		}
+		keys = keys[:n]
 		read <- err
 	}()
 	select {
@@ -40,7 +42,7 @@ func readKey(ctx context.Context, f *os.File) (key byte, err error) {
 		switch {
 		case err != nil:
 			return 0, errors.New("the question was not answered") // the terminal is gone
-		case keys[0] == keyCtrlC || keys[0] == keyCtrlD:
+		case bytes.ContainsAny(keys, string([]byte{keyCtrlC, keyCtrlD})):
 			return 0, muster.CauseUser
 		}
 		return keys[0], nil
