@@ -39,14 +39,19 @@ scenes:
   - cue: 'Task #(?P<id>\d+): (?P<word>one|two|three)\n'
     who: [coder]
     turns:
-      - do: # what bash prints is so much that it is cleared from the conversation later
+      - do: # what bash prints is half of a window and more, so that it is cleared from the conversation later
           - bash: {command: "seq 1 9000; test ${word} != two || echo bad > bad"}
+          - bash: {command: seq 10 9010}
+          - bash: {command: seq 20 9020}
+          - bash: {command: seq 30 9030}
+          - bash: {command: seq 40 9040}
+          - bash: {command: seq 50 9050}
           - write_file: {path: "${word}.txt", content: "${word}\n"}
       - do:
           - write_file: {path: "${word}.txt", content: "${word}\n"}
           - send_message: {to: lead, content: "${word} is half done"}
       - do: [{complete_task: {task_id: "${number:id}", summary: "Writes ${word}."}}]
-      - cue: check failed|came back|nterrupted|unknown
+      - cue: check failed|did not land|nterrupted|unknown
         do: [{bash: {command: "rm -f bad; echo mended"}}]
       - cue: mended|nterrupted|unknown
         do: [{bash: {command: "rm -f bad; echo mended"}}]
