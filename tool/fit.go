@@ -252,7 +252,7 @@ func toBoolean(v any) (any, bool) {
 }
 
 // toText returns a number or a boolean as it is written, the only text of a list, and the command of a list that calls
-// a shell, or apply_patch with a patch. Of other lists nobody can say how their texts are joined.
+// a shell, or apply_patch with a patch. Other lists are ambiguous.
 func toText(v any) (any, bool) {
 	switch v := v.(type) {
 	case json.Number, bool:

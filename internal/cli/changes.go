@@ -81,9 +81,8 @@ func askChanges(ctx context.Context, a *App, j Job) (team.Changes, error) {
 // mergeKeyTimeout is how long the end of a run waits for the key that merges.
 const mergeKeyTimeout = time.Minute
 
-// offerMerge lets one key take the work of a run that is over to the branch that the user is on, where nothing is in
-// the way. It asks only a person who sees the summary on a terminal, and nobody who has typed something meanwhile: that
-// is for the shell.
+// offerMerge lets the user merge the work of a run into their branch by one key, if nothing is in the way. It asks only
+// if the summary goes to a terminal, and if the user has typed nothing during the run: that input is for the shell.
 func (a *App) offerMerge(ctx context.Context, t *team.Team, j Job, sum team.Summary) error {
 	f := a.terminalIn()
 	isSeen := isTerminal(a.Stdout) && isTerminal(a.Stderr)

@@ -85,7 +85,7 @@ func TestEnterBeginsAtHeadAndAnotherKeyLeavesTheWork(t *testing.T) {
 	s.Wait(`Hello\.\n(?s:.*)exit 0\n`)
 }
 
-// Nobody is asked whether to merge what an uncommitted file is in the way of.
+// The run does not offer a merge that an uncommitted file is in the way of.
 func TestNoKeyMergesOverChangesInTheWay(t *testing.T) {
 	_, s, run := runsAtTerminal(t, "greeting", "true")
 	s.Keys(run, "Enter")

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"muster"
 	"muster/internal/config"
 	"muster/internal/drill"
+	"muster/internal/lazyregexp"
 	"muster/internal/spend"
 	"muster/internal/text"
 	"muster/internal/view"
@@ -203,7 +203,7 @@ func (d driller) run(
 }
 
 // ranAndFailed is what stands behind the output of a command that has run.
-var ranAndFailed = regexp.MustCompile(`\[(exit \d+|killed)[^\n]*\]`)
+var ranAndFailed = lazyregexp.New(`\[(exit \d+|killed)[^\n]*\]`)
 
 // wrongMoves counts the calls of a run whose result is an error. A command that ran and failed is an answer.
 func wrongMoves(ctx context.Context, t *team.Team) (n int, err error) {
@@ -216,7 +216,7 @@ func wrongMoves(ctx context.Context, t *team.Team) (n int, err error) {
 			if err != nil {
 				return 0, err
 			}
-			if said.Kind == team.SaidResult && said.IsError && !ranAndFailed.MatchString(said.Text) {
+			if said.Kind == team.SaidResult && said.IsError && !ranAndFailed().MatchString(said.Text) {
 				n++
 			}
 		}

@@ -49,7 +49,7 @@ func readKey(ctx context.Context, f *os.File) (key byte, err error) {
 	}
 }
 
-// hasTyped reports whether something was typed on a terminal that nobody has read, also without an Enter.
+// hasTyped reports whether a terminal has unread input, with or without an Enter.
 func hasTyped(f *os.File) bool {
 	state, err := term.MakeRaw(int(f.Fd())) // a line without its end is not there to be read otherwise
 	if err != nil {

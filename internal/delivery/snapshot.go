@@ -160,16 +160,7 @@ func (x staging) withoutMarked(ctx context.Context, untracked []string) ([]strin
 
 // refuseLarge refuses more than can land at once, before git reads it.
 func (x staging) refuseLarge(files []string) error {
-	size, largest, most := int64(0), "", int64(0)
-	for _, file := range files {
-		info, err := os.Lstat(filepath.Join(x.dir, filepath.FromSlash(file)))
-		if err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		if size += info.Size(); info.Size() > most {
-			largest, most = file, info.Size()
-		}
-	}
+	size, largest := git.SizeOf(x.dir, files)
 	if size <= git.MaxUnpacked {
 		return nil
 	}

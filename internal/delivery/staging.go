@@ -70,10 +70,14 @@ func (x staging) restoreIndex() error {
 	if durable.IsMissing(saved) {
 		return os.Remove(x.index())
 	}
-	if err := copyFile(saved, lock); err != nil {
-		return err
+	err := copyFile(saved, lock)
+	if err == nil {
+		err = os.Rename(lock, x.index())
+		if err != nil {
+			_ = os.Remove(lock)
+		}
 	}
-	return os.Rename(lock, x.index())
+	return err
 }
 
 // copyFile makes a copy with the time of the file: git compares the content of a file that was written in the second of
@@ -92,8 +96,12 @@ func copyFile(from, to string) error {
 		return err
 	}
 	_, err = f.Write(data)
-	return errors.Join(err, f.Close(), os.Chmod(to, info.Mode().Perm()),
+	err = errors.Join(err, f.Close(), os.Chmod(to, info.Mode().Perm()),
 		os.Chtimes(to, info.ModTime(), info.ModTime()))
+	if err != nil { // a lock of git must not stay
+		_ = os.Remove(to)
+	}
+	return err
 }
 
 // add stages the files. git add -f, which a tracked file below an ignored directory needs, would also stage what is

@@ -123,7 +123,7 @@ func (c Checkout) has(ctx context.Context, commit string) bool {
 }
 
 // putBack puts back the files that a merge of tip has written before it failed, the branch, and the index of which x is
-// a copy. Files that somebody has changed meanwhile stay, and then nothing is put back.
+// a copy. If a file has changed since, putBack changes nothing.
 func (x staging) putBack(ctx context.Context, tip string) error {
 	work, err1 := x.changed(ctx, x.Snapshot, tip)
 	tree, err2 := x.onSnapshot(ctx, work)

@@ -31,7 +31,7 @@ const start = "drill-start"
 // Goal is a goal and how its result is judged.
 type Goal struct {
 	Name  string // in few words
-	Words string // what the team is told
+	Words string // the goal of the run
 	// check is a command that succeeds on what has landed. "" says that nothing may land.
 	check string
 	// answer is what the last words must match where nothing may land, and claim what they must not match, if any.

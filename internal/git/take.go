@@ -125,6 +125,21 @@ func (p *Place) quarantine(ctx context.Context, to string) (dir string, end func
 	return dir, end, err
 }
 
+// SizeOf returns how many bytes the regular files of a working tree have together, and which of them is the largest.
+func SizeOf(dir string, files []string) (size int64, largest string) {
+	most := int64(0)
+	for _, file := range files {
+		info, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(file)))
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if size += info.Size(); info.Size() > most {
+			largest, most = file, info.Size()
+		}
+	}
+	return size, largest
+}
+
 func quoteList(path string) string {
 	if !strings.ContainsAny(path, string(filepath.ListSeparator)+`"\`) {
 		return path

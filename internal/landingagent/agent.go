@@ -47,7 +47,7 @@ type Agent struct {
 	MaxTokens int    // of a reply; 0 for the adapter's default
 	Tools     []llm.Tool
 	Turns     int // how often the model is asked; 0 for 30
-	// Surroundings are what it is told first: the project's instructions, and where it works.
+	// Surroundings are the first texts of the conversation: the project's instructions, and the working directory.
 	Surroundings []string
 	// KeepDiff writes a difference to a file that the agent can read.
 	KeepDiff func(text string) (path string, err error)

@@ -36,10 +36,10 @@ func MapPaths(script, root string, f func(path string) (newRoot string, ok bool)
 type role int
 
 const (
-	file    role = iota // it may name a file
-	words               // it is printed, searched for or stored
-	code                // it is run, or the program alone knows what it is
-	shellOf             // it is a script of the shell
+	file        role = iota // it may name a file
+	words                   // it is printed, searched for or stored
+	code                    // it is run, or the program alone knows what it is
+	shellScript             // it is a script of the shell
 )
 
 // edit replaces a part of a script.
@@ -59,12 +59,11 @@ type mapper struct {
 func (m *mapper) visit(n syntax.Node) {
 	switch n := n.(type) {
 	case *syntax.BinaryCmd:
-		if call, ok := n.X.Cmd.(*syntax.CallExpr); ok && n.Op == syntax.Pipe {
-			m.setRoles(call.Args)
+		isPipe := n.Op == syntax.Pipe || n.Op == syntax.PipeAll
+		call, isCall := n.X.Cmd.(*syntax.CallExpr)
+		if isPipe && isCall && slices.Contains(printing, m.program(call.Args)) {
 			for _, w := range call.Args { // another program gets what is printed
-				if m.roles[w] == words {
-					m.roles[w] = code
-				}
+				m.roles[w] = code
 			}
 		}
 	case *syntax.CallExpr:
@@ -101,7 +100,7 @@ func (m *mapper) word(w *syntax.Word) {
 	source, at := m.source(w), int(w.Pos().Offset())
 	switch r := m.roles[w]; {
 	case r == words:
-	case r == shellOf && isQuoted(source):
+	case r == shellScript && isQuoted(source):
 		inner, others := MapPaths(source[1:len(source)-1], m.root, m.f)
 		m.edits = append(m.edits, edit{at + 1, len(source) - 2, inner})
 		m.others = append(m.others, others...)

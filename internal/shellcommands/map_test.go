@@ -45,6 +45,7 @@ func TestMapPaths(t *testing.T) {
 			`grep -rn "R/a" .`:                       "",
 			`grep -A 3 "R/a" log`:                    "",
 			`rg -e x -e "R/a"`:                       "",
+			`grep -rn "R/a" . | head`:                "",
 			`git grep "R/a"`:                         "",
 			`git log --grep="R/a"`:                   "",
 			`git config k "R/z"`:                     "",

@@ -10,6 +10,9 @@ import (
 // wrapping programs run the program that follows.
 var wrapping = []string{"builtin", "command", "env", "exec", "nice", "nohup", "stdbuf", "sudo", "time", "timeout"}
 
+// printing programs write their arguments.
+var printing = []string{"echo", "printf"}
+
 // running are options of interpreters, behind which is code.
 var running = []string{"-c", "-e", "-E", "-p", "-pe", "-ne", "--eval"}
 
@@ -53,16 +56,20 @@ func (m *mapper) setRoles(args []*syntax.Word) {
 		}
 	}
 	args = args[1:]
-	switch name {
-	case "echo", "printf":
+	switch {
+	case slices.Contains(printing, name):
 		textual(args)
-	case "sh", "bash", "dash", "zsh", "ksh":
+		return
+	case slices.Contains(shells, name):
 		for i, w := range args[:len(args)-1] {
 			if option := m.source(w); strings.HasPrefix(option, "-") && strings.HasSuffix(option, "c") {
-				m.roles[args[i+1]] = shellOf
+				m.roles[args[i+1]] = shellScript
 				break
 			}
 		}
+		return
+	}
+	switch name {
 	case "python", "python3", "node", "ruby", "perl", "php", "eval", "trap", "watch", "ssh", "su":
 		for i, w := range args {
 			if i > 0 && slices.Contains(running, m.source(args[i-1])) || name == "eval" || name == "trap" {

@@ -175,7 +175,7 @@ func (b *toolbox) recoverer(ctx context.Context, name string) tool.Recoverer {
 	return nil
 }
 
-// surroundings is what an agent without a conversation of its own is told first.
+// surroundings returns the first texts of a conversation of a subagent or a reviewer.
 func (b *toolbox) surroundings(ctx context.Context, dir *workdir) ([]string, error) {
 	at, err := dir.Workdir(ctx)
 	if err != nil {

@@ -234,16 +234,7 @@ func (c checkout) unhide(ctx context.Context, entries []indexEntry) (isHidden bo
 
 // refuseLarge refuses more than can be taken over, before git reads it: a file of holes may have any length.
 func (c checkout) refuseLarge(files []string) error {
-	size, largest, most := int64(0), "", int64(0)
-	for _, file := range files {
-		info, err := os.Lstat(filepath.Join(c.dir(), filepath.FromSlash(file)))
-		if err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		if size += info.Size(); info.Size() > most {
-			largest, most = file, info.Size()
-		}
-	}
+	size, largest := git.SizeOf(c.dir(), files)
 	if size <= git.MaxUnpacked {
 		return nil
 	}
