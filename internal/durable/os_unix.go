@@ -55,6 +55,12 @@ func links(fi fs.FileInfo) uint64 {
 	return 1
 }
 
+// IsOwn reports whether a file is this user's.
+func IsOwn(fi fs.FileInfo) bool {
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
+}
+
 // giveToOwner gives what root made to the owner of its directory, so that a command under sudo leaves nothing behind
 // that the owner's team cannot read. If it fails, the file stays root's.
 func giveToOwner(f *os.File) {

@@ -3,13 +3,18 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"muster"
+	"muster/internal/durable"
 	"muster/internal/landlock"
 	"muster/internal/proc"
 	"muster/internal/text"
@@ -21,7 +26,7 @@ func startLandlocked(ctx context.Context, l proc.Launcher, s proc.Spec, r Rules)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer runtime.KeepAlive(file)
 	s.Ruleset, s.Writable = file, writable
 	return l.Start(ctx, s)
 }
@@ -41,7 +46,6 @@ func findLandlock(ctx context.Context, instead error) (*Method, error) {
 	if err != nil {
 		return fail(err)
 	}
-	defer file.Close()
 	tried := make(chan error)
 	landlock.OnThread(func() {
 		err := landlock.Restrict(int(file.Fd()), nil)
@@ -64,22 +68,37 @@ func findLandlock(ctx context.Context, instead error) (*Method, error) {
 // devices are those that every program may use.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-// grant is what a ruleset allows with a path and all that is below it.
+// grant is what a ruleset allows with a path and all that is below it. id changes with what the path leads to.
 type grant struct {
 	path   string
 	access landlock.Access
+	id     string
 }
 
-// ruleset returns the ruleset of the rules, which the caller closes, and what may be written: files, and directories
+// rulesets are the last ones that were made, by their grants. A file is closed when nothing uses it any more.
+var rulesets, rulesetLock = map[string]*os.File{}, new(sync.Mutex)
+
+// ruleset returns the ruleset of the rules, whose file others use too, and what may be written: files, and directories
 // with all that is below.
 func (r Rules) ruleset() (file *os.File, writable []string, err error) {
 	if r, err = r.here(); err != nil {
 		return nil, nil, errConfining(err)
 	}
 	// Of other processes Landlock shows what ps shows, and neither their memory nor their environment.
-	all := append(r.grants("/", nothing), grant{"/proc", landlock.Read})
+	all := append(r.grants("/", nothing), grant{"/proc", landlock.Read, ""})
 	for _, path := range devices {
-		all = append(all, grant{path, landlock.Device})
+		all = append(all, grant{path, landlock.Device, ""})
+	}
+	for _, x := range all {
+		if x.access == landlock.Write {
+			writable = append(writable, x.path)
+		}
+	}
+	rulesetLock.Lock()
+	defer rulesetLock.Unlock()
+	key := fmt.Sprint(all)
+	if file = rulesets[key]; file != nil {
+		return file, writable, nil // most programs have the rules of the one before
 	}
 	set, err := landlock.New()
 	if err != nil {
@@ -92,10 +111,11 @@ func (r Rules) ruleset() (file *os.File, writable []string, err error) {
 			_ = set.Close()
 			return nil, nil, errConfining(err)
 		}
-		if x.access == landlock.Write {
-			writable = append(writable, x.path)
-		}
 	}
+	if len(rulesets) == 16 {
+		clear(rulesets)
+	}
+	rulesets[key] = set.File
 	return set.File, writable, nil
 }
 
@@ -123,22 +143,26 @@ func (r Rules) grants(path string, a landlock.Access) (all []grant) {
 	case hide(Empty): // who may list a directory may list all that is below
 		all = others(path, entries, a)
 	case hide(Masked): // their names are no secret
-		all = append(others(path, entries, a), grant{path, landlock.List})
+		all = append(others(path, entries, a), grant{path, landlock.List, identity(path)})
 	default:
-		all = []grant{{path, a}}
+		all = []grant{{path, a, identity(path)}}
 	}
-	for name, below := range entries {
-		all = append(all, below.grants(filepath.Join(path, name), a)...)
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		all = append(all, entries[name].grants(filepath.Join(path, name), a)...)
 	}
 	return all
 }
 
 // others grants what is in a directory besides entries with rules. What a link leads to has its own rules.
 func others(dir string, entries map[string]Rules, a landlock.Access) (all []grant) {
+	id := "" // before it is read
+	if info, err := os.Stat(dir); err == nil {
+		id, _ = durable.ChangeOf(info)
+	}
 	there, _ := os.ReadDir(dir) // what cannot be read needs no rules
 	for _, e := range there {
 		if entries[e.Name()] == nil && e.Type()&fs.ModeSymlink == 0 {
-			all = append(all, grant{filepath.Join(dir, e.Name()), a})
+			all = append(all, grant{filepath.Join(dir, e.Name()), a, id})
 		}
 	}
 	return all

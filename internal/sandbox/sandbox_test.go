@@ -296,8 +296,8 @@ for f in dev/null dev/zero dev/full dev/random dev/urandom proc/stat; do head -c
 		{Rules{all, {Path: at("masked")}}, ""}, {Rules{all, {Path: at("masked/h"), Access: Masked}}, "masked/i"},
 		{Rules{all, {Path: at("masked/i"), Access: Empty}}, "masked/h"}, {Rules{all, {Path: at("masked/i")}}, "masked"},
 	} {
-		f, writable, err := c.rules.ruleset()
-		require.NoError(t, errors.Join(err, f.Close()))
+		_, writable, err := c.rules.ruleset()
+		require.NoError(t, err)
 		if got := strings.ReplaceAll(strings.Join(writable, " "), base+"/", ""); got != c.want {
 			t.Errorf("%v: %s may be written and not %s", c.rules, got, c.want)
 		}
@@ -305,6 +305,39 @@ for f in dev/null dev/zero dev/full dev/random dev/urandom proc/stat; do head -c
 	if _, _, err := (Rules{{Path: at("none"), MustExist: true}}).ruleset(); !errors.Is(err, muster.ErrUnavailable) {
 		t.Errorf("what must exist and does not: %v", err)
 	}
+}
+
+// A ruleset serves the next programs while all that it names is what it was.
+func TestLandlockFollowsChanges(t *testing.T) {
+	m := findLandlocked(t)
+	_, l := find(t)
+	base := t.TempDir()
+	at := func(name string) string { return filepath.Join(base, name) }
+	write(t, base, filepath.Base, "etc/secret", "etc/conf", "work/a")
+	rules := append(System(), Rule{Path: at("etc")}, Rule{Path: at("etc/secret"), Access: Masked}, Rule{Path: at("work"), Access: Write})
+	look := func(want string) {
+		t.Helper()
+		if got := run(t, m, l, rules, "cd "+base+" && cat etc/* work/* 2>/dev/null; echo x >work/new"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	kept := func() *os.File {
+		file, _, err := rules.ruleset()
+		require.NoError(t, err)
+		return file
+	}
+	look("confa")
+	first := kept()
+	look("confax\n")
+	if kept() != first {
+		t.Error("the same rules are made again")
+	}
+	write(t, base, strings.ToUpper, "etc/next")
+	require.NoError(t, os.Rename(at("etc/next"), at("etc/conf")))
+	look("ETC/NEXTax\n")
+	require.NoError(t, os.Rename(at("work"), at("old")))
+	write(t, base, filepath.Base, "work/b")
+	look("ETC/NEXTb")
 }
 
 // The profile has the rules of directories before those of what is below, with real paths, and what a path has of its

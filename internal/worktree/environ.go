@@ -118,7 +118,7 @@ func (l *Lanes) temporaryRoot() (string, error) {
 		return "", err
 	}
 	info, err := os.Lstat(root)
-	if err == nil && (!info.IsDir() || !isOwn(info)) {
+	if err == nil && (!info.IsDir() || !durable.IsOwn(info)) {
 		err = muster.Errorf(muster.Unavailable, "%s is another user's", root)
 	}
 	if err != nil {
