@@ -23,7 +23,8 @@ type Checks struct {
 // NewChecks returns a launcher that starts what l starts, confined. A set-up reaches the hosts of setup, and a check
 // those of network.
 func NewChecks(l proc.Launcher, p Place, network, setup *Network) *Checks {
-	always := slices.Concat(p.toolchains(), sandbox.Empty.Rules(p.Repo.Root(), worktree.Home(p.Lanes)), p.besides())
+	always := slices.Concat(p.toolchains(), sandbox.Empty.Rules(p.Repo.Root(), worktree.Home(p.Lanes)),
+		sandbox.Read.Rules(p.Repo.Borrowed()...), p.besides())
 	return &Checks{l, NewOwn(l, p), always, network, setup}
 }
 

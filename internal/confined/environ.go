@@ -38,10 +38,12 @@ func withHome(s proc.Spec, m *sandbox.Method, home string) proc.Spec {
 	return s
 }
 
+const xdgCache = "xdg" // the directory for the caches of all other programs
+
 // withCaches returns the environment of a member's command, whose caches are below a directory.
 func withCaches(env []string, dir, home string) []string {
 	at := func(name string) string { return filepath.Join(dir, name) }
-	return withModules(proc.WithVariables(env, "XDG_CACHE_HOME="+at("xdg"), "GOCACHE="+at("go-build"),
+	return withModules(proc.WithVariables(env, "XDG_CACHE_HOME="+at(xdgCache), "GOCACHE="+at("go-build"),
 		"npm_config_cache="+at("npm"), "PIP_CACHE_DIR="+at("pip"), "UV_CACHE_DIR="+at("uv"),
 		"YARN_CACHE_FOLDER="+at("yarn")), dir, home)
 }

@@ -130,7 +130,7 @@ func (p *Place) cache() (string, error) {
 	}
 	sum := sha256.Sum256([]byte(p.Repo.CommonDir()))
 	dir := filepath.Join(p.CacheDir, "sandbox", hex.EncodeToString(sum[:6]))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, xdgCache), 0o700); err != nil {
 		return "", muster.Errorf(muster.Unavailable, "the caches of confined commands cannot be made: %w", err)
 	}
 	return dir, nil

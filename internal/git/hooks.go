@@ -84,9 +84,9 @@ func (h *AgentHooks) Env(env []string, dir string) []string {
 	if filepath.Dir(dir) != h.scratch {
 		own = "refs/heads/wt/" + filepath.Base(dir)
 	}
-	// What the environment says already of git's config stays. A number that git would refuse is replaced.
+	// What the environment says already of git's config stays. A number that git would refuse is replaced. Of a team of
+	// root some files belong to the repository's owner.
 	count, _ := strconv.Atoi(proc.Variable(env, "GIT_CONFIG_COUNT"))
-	n := strconv.Itoa(max(count, 0))
-	return proc.WithVariables(env, "GIT_CONFIG_COUNT="+strconv.Itoa(max(count, 0)+1),
-		"GIT_CONFIG_KEY_"+n+"=core.hooksPath", "GIT_CONFIG_VALUE_"+n+"="+h.dir, laneVar+"="+own)
+	more := settingsEnv(max(count, 0), Setting{"core.hooksPath", h.dir}, Setting{"safe.directory", dir})
+	return proc.WithVariables(env, append(more, laneVar+"="+own)...)
 }

@@ -134,7 +134,7 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 	if c.Uninterruptible {
 		ctx = context.WithoutCancel(ctx)
 	}
-	env := append(slices.Clip(r.env), settingsEnv(settings)...)
+	env := append(slices.Clip(r.env), settingsEnv(0, settings...)...)
 	// GIT_CEILING_DIRECTORIES keeps git from looking above Dir when Dir is no worktree any more.
 	if c.Dir == r.common {
 		env = append(env, "GIT_DIR="+r.common) // git may be configured not to find a bare one itself
@@ -236,12 +236,12 @@ func cleanEnv(env []string) []string {
 	)
 }
 
-// settingsEnv passes settings to git through the environment, where keys may hold any character and git's own children
-// get them too.
-func settingsEnv(settings []Setting) []string {
-	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(len(settings))}
+// settingsEnv passes settings to git through the environment, after from others: there keys may hold any character, and
+// git's own children get them too.
+func settingsEnv(from int, settings ...Setting) []string {
+	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(from+len(settings))}
 	for i, s := range settings {
-		n := strconv.Itoa(i)
+		n := strconv.Itoa(from + i)
 		env = append(env, "GIT_CONFIG_KEY_"+n+"="+s.Key, "GIT_CONFIG_VALUE_"+n+"="+s.Value)
 	}
 	return env

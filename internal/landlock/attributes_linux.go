@@ -21,7 +21,7 @@ import (
 //
 // Invariant: no such call goes on in the kernel, because the program could change what it names after it was looked at.
 // The file is opened here, and what is open is looked at and changed. That is done with the program's rights: as the
-// same user, without capabilities.
+// same user, with the same capabilities.
 
 // attributes answers the calls of the programs under one filter.
 type attributes struct {
@@ -85,10 +85,10 @@ func (a *attributes) control(request uintptr, arg unsafe.Pointer) error {
 	return nil
 }
 
-// serve answers calls until the last program is gone, without the capabilities of root. It is called in OnThread only.
+// serve answers calls until the last program is gone, with the capabilities of a program. It is called in OnThread only.
 func (a *attributes) serve() {
 	defer unix.Close(a.listener) // calls fail when nobody answers
-	if dropCapabilities() != nil {
+	if limitCapabilities() != nil {
 		return
 	}
 	for {

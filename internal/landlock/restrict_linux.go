@@ -30,7 +30,7 @@ func OnThread(do func()) {
 	}()
 }
 
-// Restrict puts this thread and what it starts under the ruleset with the descriptor, takes its capabilities, and
+// Restrict puts this thread and what it starts under the ruleset with the descriptor, limits its capabilities, and
 // filters its calls of the system. None of this can be undone. It is called in OnThread only. The error is that of the
 // system; then nothing may be started on this thread. writable are the directories below which the mode, the owner and
 // the dates of files may be changed; no part of them is a link.
@@ -39,7 +39,7 @@ func OnThread(do func()) {
 // So a process whose threads live on after this must not be dumpable, which keeps others from its memory and its
 // descriptors, and the filter refuses signals to the thread.
 func Restrict(ruleset int, writable []string) error {
-	if err := dropCapabilities(); err != nil {
+	if err := limitCapabilities(); err != nil {
 		return err
 	}
 	// Without this a program with a set-user-id bit would run as its owner under rules that it does not expect, so the
@@ -64,18 +64,26 @@ func Restrict(ruleset int, writable []string) error {
 	return nil
 }
 
-// dropCapabilities takes all capabilities from this thread. A program of root's gets those of the bounding set when it
-// starts, so that is emptied first.
-func dropCapabilities() error {
+// limitCapabilities takes all capabilities from this thread, but leaves root what opens files whatever their modes say:
+// files of others below the user's own directories are root's to use, and the rules say which. A program of root's gets
+// those of the bounding set when it starts, so that is limited first.
+func limitCapabilities() error {
 	const most = 63 // the kernel has two words of 32 bits for them
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var sets, none [2]unix.CapUserData
+	var sets, left [2]unix.CapUserData
 	if err := unix.Capget(&head, &sets[0]); err != nil {
 		return os.NewSyscallError("capget", err)
+	}
+	if os.Geteuid() == 0 {
+		left[0].Permitted = sets[0].Permitted & (1 << unix.CAP_DAC_OVERRIDE)
+		left[0].Effective = left[0].Permitted
 	}
 	// Who is not root and has none gets none by the bounding set: no_new_privs sees to that.
 	mayDrop := sets[0].Effective&(1<<unix.CAP_SETPCAP) != 0
 	for c := uintptr(0); mayDrop && c <= most; c++ {
+		if left[0].Permitted&(1<<c) != 0 {
+			continue
+		}
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
 		if errors.Is(err, unix.EINVAL) { // there are no more
 			break
@@ -88,5 +96,5 @@ func dropCapabilities() error {
 	if os.Geteuid() == 0 && !mayDrop {
 		return os.NewSyscallError("prctl", unix.EPERM) // what root starts would have its capabilities again
 	}
-	return os.NewSyscallError("capset", unix.Capset(&head, &none[0]))
+	return os.NewSyscallError("capset", unix.Capset(&head, &left[0]))
 }

@@ -18,18 +18,28 @@ import (
 // bubblewrap confines programs with bwrap, https://github.com/containers/bubblewrap.
 type bubblewrap struct {
 	path   string
-	filter []byte // of the calls of the system; nil is none
+	user   []string // of users
+	filter []byte   // of the calls of the system; nil is none
 	ahead  ahead
 }
 
-// namespaces are the arguments that give a program namespaces of its own and no capability.
+// namespaces are the arguments that give a program namespaces of its own.
 //
 // A program that may make a user namespace gets all capabilities in it, and with them much more of the kernel to
 // attack. The files of /proc/sys belong to root and ask for no capability, so a program of root could name one that the
 // kernel starts outside of all namespaces (core_pattern): they are mounted once more, read-only.
-var namespaces = []string{"--unshare-user", "--disable-userns", "--unshare-pid", "--unshare-net", "--unshare-ipc",
-	"--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL", "--die-with-parent",
-	"--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"}
+var namespaces = []string{"--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+	"--cap-drop", "ALL", "--die-with-parent", "--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"}
+
+// users say as whom a program runs: as root that opens files whatever their modes say, because the user's directories
+// may be another's, and else in a namespace of users that has nobody but this user. The first that works is taken.
+func users() [][]string {
+	own := []string{"--unshare-user", "--disable-userns"}
+	if os.Geteuid() == 0 && landlock.FilterInNamespaces() != nil { // which refuses other namespaces
+		return [][]string{{"--cap-add", "CAP_DAC_OVERRIDE"}, own}
+	}
+	return [][]string{own}
+}
 
 // findBubblewrap looks for bwrap, and tries it.
 func findBubblewrap(ctx context.Context, env, dirs []string) (*bubblewrap, error) {
@@ -40,13 +50,13 @@ func findBubblewrap(ctx context.Context, env, dirs []string) (*bubblewrap, error
 	}
 	b := &bubblewrap{path: path, filter: landlock.FilterInNamespaces(),
 		ahead: ahead{asked: map[sandboxID]*request{}}}
-	filter, err := b.openFilter()
-	if err != nil {
-		return nil, errConfining(err)
+	var said string
+	var err error
+	for _, b.user = range users() {
+		if said, err = b.try(ctx); err == nil {
+			return b, nil
+		}
 	}
-	defer filter.Close()
-	// The try has the namespaces and the mounts of every command, so what would stop a command stops it.
-	said, err := try(ctx, append(b.arguments("/", system()), "/bin/sh", "-c", "exit 0"), filter)
 	_, hasEnded := errors.AsType[*exec.ExitError](err)
 	switch {
 	case ctx.Err() != nil:
@@ -54,10 +64,18 @@ func findBubblewrap(ctx context.Context, env, dirs []string) (*bubblewrap, error
 	case hasEnded:
 		said = cmp.Or(said, err.Error())
 		return nil, errNone("bubblewrap fails: "+said, remedy(said))
-	case err != nil:
-		return nil, errNone("bubblewrap does not start: "+text.OneLine(err.Error()), "see docs/sandbox.md")
 	}
-	return b, nil
+	return nil, errNone("bubblewrap does not start: "+text.OneLine(err.Error()), "see docs/sandbox.md")
+}
+
+// try starts a program with the namespaces and the mounts of every command, so that what would stop a command stops it.
+func (b *bubblewrap) try(ctx context.Context) (said string, err error) {
+	filter, err := b.openFilter()
+	if err != nil {
+		return "", err
+	}
+	defer filter.Close()
+	return try(ctx, append(b.arguments("/", system()), "/bin/sh", "-c", "exit 0"), filter)
 }
 
 // remedy says what to do about what bwrap has said.
@@ -102,7 +120,7 @@ func (b *bubblewrap) openFilter() (*os.File, error) {
 
 // arguments returns the arguments that start a program in a directory under the rules, without those of the program.
 func (b *bubblewrap) arguments(dir string, r Rules) []string {
-	args := slices.Concat([]string{b.path}, namespaces)
+	args := slices.Concat([]string{b.path}, namespaces, b.user)
 	if b.filter != nil {
 		args = append(args, "--seccomp", "3") // the descriptor of proc.Spec.Extra
 	}

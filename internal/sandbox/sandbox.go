@@ -15,8 +15,8 @@
 //
 //   - What no rule names cannot be opened. A rule for a path counts more than one for a directory above it. A path is
 //     what it leads to: links give nothing a second set of rules.
-//   - A program gets no capability, reaches no process but its own, and can make no user namespace, which would give it
-//     capabilities again.
+//   - A program gets no capability, but as root that to open files whatever their modes say. It reaches no process but
+//     its own, and can make no user namespace, which would give it capabilities again.
 //   - What of the kernel is not in a namespace, such as /proc/sys, cannot be written, by root neither.
 //
 // Which directories a member needs is not decided here (package confined).

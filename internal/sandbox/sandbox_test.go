@@ -138,14 +138,14 @@ func TestRulesAreForWhatPathsLeadTo(t *testing.T) {
 // readSecrets is a command that prints what it can read of the secrets of the system. It succeeds.
 const readSecrets = `cat /etc/shadow /etc/gshadow /etc/ssl/private/* /etc/ssh/ssh_host_*_key 2>/dev/null; true`
 
-// A program has namespaces and no capability of its own, can make no more of them, and writes neither to the root nor to
-// the settings of the kernel.
+// A program has namespaces of its own, but as root that of its user, and no capability but to open files as root. It can
+// make no more namespaces, and writes neither to the root nor to the settings of the kernel.
 func TestAProgramIsAlone(t *testing.T) {
 	m, l := findNamespaces(t)
 	temporary := []string{"/tmp", "/var/tmp", "/run", "/dev/shm"}
 	temporary = slices.DeleteFunc(temporary, func(dir string) bool { _, err := os.Stat(dir); return err != nil })
 	got := run(t, m, l, System(), `for n in user pid net ipc uts mnt; do readlink /proc/self/ns/$n; done
-grep -E '^Cap(Prm|Eff|Bnd|Amb):' /proc/self/status | tr -d '\t0\n'; echo
+grep -E '^Cap(Prm|Eff):' /proc/self/status | tr -d '\t0\n'; grep -E '^NoNewPrivs' /proc/self/status | tr -d '\t'
 unshare -U true 2>/dev/null && echo made a namespace
 test ! -w /proc/sys/kernel/core_pattern || echo can write settings
 (: >/new) 2>/dev/null && echo wrote to the root
@@ -153,11 +153,16 @@ for d in `+strings.Join(temporary, " ")+`; do (: >$d/new) 2>/dev/null || echo ca
 `+readSecrets)
 	lines := strings.Split(got, "\n")
 	for i, name := range []string{"user", "pid", "net", "ipc", "uts", "mnt"} {
-		if own, err := os.Readlink("/proc/self/ns/" + name); err != nil || lines[i] == own || lines[i] == "" {
+		isRoots := name == "user" && os.Geteuid() == 0
+		if own, err := os.Readlink("/proc/self/ns/" + name); err != nil || !isRoots && lines[i] == own || lines[i] == "" {
 			t.Errorf("its %s namespace is %s, and ours %s, %v", name, lines[i], own, err)
 		}
 	}
-	if rest := strings.Join(lines[6:], "\n"); rest != "CapPrm:CapEff:CapBnd:CapAmb:\n" {
+	capabilities := "CapPrm:CapEff:"
+	if os.Geteuid() == 0 {
+		capabilities = "CapPrm:2CapEff:2" // CAP_DAC_OVERRIDE
+	}
+	if rest := strings.Join(lines[6:], "\n"); rest != capabilities+"NoNewPrivs:1\n" {
 		t.Errorf("it says\n%s", rest)
 	}
 }
@@ -304,6 +309,28 @@ for f in dev/null dev/zero dev/full dev/random dev/urandom proc/stat; do head -c
 	}
 	if _, _, err := (Rules{{Path: at("none"), MustExist: true}}).ruleset(); !errors.Is(err, muster.ErrUnavailable) {
 		t.Errorf("what must exist and does not: %v", err)
+	}
+}
+
+// Root uses the files of another user whatever their modes say, as far as the rules go.
+func TestRootInAnotherUsersDirectory(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root uses files of others")
+	}
+	m, l := find(t)
+	base := t.TempDir()
+	at := func(name string) string { return filepath.Join(base, "home", name) }
+	write(t, at("."), filepath.Base, "repo/read/a", "repo/write/b", "private/key")
+	require.NoError(t, exec.CommandContext(t.Context(), "chown", "-R", "1000:1000", at(".")).Run())
+	require.NoError(t, exec.CommandContext(t.Context(), "chmod", "-R", "u=rwX,go=", at(".")).Run())
+	rules := append(System(), Rule{Path: at("repo/read")}, Rule{Path: at("repo/write"), Access: Write})
+	for _, m := range []*Method{m, findLandlocked(t)} {
+		got := run(t, m, l, rules, "cd "+at("repo")+`; cat read/a write/b; echo c >write/c; cat write/c; (echo d >read/d) 2>/dev/null && echo wrote
+cat ../private/key 2>/dev/null; chmod 666 read/a 2>/dev/null && echo changed; true`)
+		if got != "abc\n" {
+			t.Errorf("%s: %q", m.Name, got)
+		}
+		require.NoError(t, os.Remove(at("repo/write/c")))
 	}
 }
 

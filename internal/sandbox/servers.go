@@ -89,16 +89,20 @@ func (s Server) Connect(ctx context.Context, c *net.TCPConn) error {
 		return gone(err)
 	}
 	defer network.Close()
-	// Who enters the user namespace that owns the network may enter the network. The program itself is in another one
-	// inside of it, and nothing else may be.
+	// Who enters the user namespace that owns the network may enter the network. The program itself may be in another
+	// one inside of it, and nothing else may be.
 	user, err := userNamespace(network)
 	if err != nil {
 		return gone(err)
 	}
 	defer user.Close()
+	args := []string{"--preserve-credentials", "--net=/proc/self/fd/4", self, dialWord, strconv.Itoa(s.Port)}
+	own, ownErr := os.Stat("/proc/self/ns/user")
+	if its, err := user.Stat(); cmp.Or(err, ownErr) != nil || !os.SameFile(own, its) { // root's programs have ours
+		args = append([]string{"--user=/proc/self/fd/3"}, args...)
+	}
 	// A program of Go has several threads and cannot change its user namespace; nsenter of util-linux has one.
-	cmd := exec.CommandContext(ctx, "nsenter", "--preserve-credentials", "--user=/proc/self/fd/3",
-		"--net=/proc/self/fd/4", self, dialWord, strconv.Itoa(s.Port))
+	cmd := exec.CommandContext(ctx, "nsenter", args...)
 	cmd.ExtraFiles = []*os.File{user, network} // descriptors 3 and 4
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd.Stdin, cmd.Stdout = socket, socket

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	_ "embed"
 	"fmt"
 	"io/fs"
 	"os"
@@ -16,53 +17,9 @@ import (
 // toolTable says where tools keep what programs need of them. A line has the directory in a home, the variables that
 // name another one, and what is shown of either; nothing is all. What has passwords or keys is not shown:
 // .cargo/credentials.toml, .gem/credentials, .m2/settings.xml, .npmrc, .gradle/gradle.properties, .config, .ssh.
-const toolTable = `
-.asdf             ASDF_DIR ASDF_DATA_DIR
-.bun              BUN_INSTALL             : bin install
-.cabal            CABAL_DIR               : bin packages store
-.cargo            CARGO_HOME              : bin env git registry
-.composer         COMPOSER_HOME           : vendor
-.conda                                    : envs pkgs
-.deno             DENO_INSTALL            : bin
-.dotnet           DOTNET_ROOT             : dotnet host packs sdk sdk-manifests shared templates tools
-.elan             ELAN_HOME
-.fly                                      : bin
-.gem              GEM_HOME GEM_PATH       : bin build_info bundler extensions gems plugins ruby specifications
-.ghcup
-.gradle           GRADLE_USER_HOME        : caches jdks wrapper
-.hex              HEX_HOME                : packages
-.jenv             JENV_ROOT
-.julia            JULIA_DEPOT_PATH        : artifacts compiled packages registries
-.juliaup
-.krew             KREW_ROOT               : bin store
-.linuxbrew
-.local                                    : bin lib pipx share/fnm share/pipx share/pnpm share/uv share/virtualenvs
-.local/share/mise MISE_DATA_DIR
-.m2                                       : repository wrapper
-.mix              MIX_HOME
-.nix-profile
-.nodenv           NODENV_ROOT
-.nuget/packages   NUGET_PACKAGES
-.nvm              NVM_DIR
-.opam             OPAMROOT
-.phpenv           PHPENV_ROOT
-.pub-cache        PUB_CACHE               : bin git global_packages hosted hosted-hashes
-.pyenv            PYENV_ROOT
-.rbenv            RBENV_ROOT
-.rustup           RUSTUP_HOME
-.rvm
-.sdkman           SDKMAN_DIR
-.stack            STACK_ROOT              : programs snapshots
-.swiftly
-.volta            VOLTA_HOME
-.yarn
-anaconda3         CONDA_PREFIX
-go                GOPATH                  : bin pkg
-miniconda3
-miniforge3
-sdk
--                 ANDROID_HOME ANDROID_SDK_ROOT FLUTTER_ROOT GOROOT JAVA_HOME NODE_PATH PNPM_HOME PYTHONPATH VIRTUAL_ENV
-`
+//
+//go:embed toolchains.txt
+var toolTable string
 
 type tool struct {
 	name      string
