@@ -77,6 +77,10 @@ func (r *Runner) acquire(name string) (place, error) {
 	// The caches of the user are none for a check here either: they go with it, so it is slow.
 	dir := filepath.Join(top, "checkout", filepath.Base(r.options.Repo.Root()))
 	cache := filepath.Join(top, "cache")
+	if err := os.Mkdir(cache, 0o700); err != nil { // a sandbox shows what is there
+		remove()
+		return place{}, err
+	}
 	return place{dir: dir, temporary: temporaryDir(dir), cache: cache, builds: GoCache(cache),
 		git: filepath.Join(top, "git"), release: remove}, nil
 }

@@ -126,7 +126,7 @@ func TestWhereThereIsNoCache(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for name, cache := range map[string]string{"none": "", "in the repository": filepath.Join(w.root, ".cache", "x"), "a file": file} {
 		out := filepath.Join(t.TempDir(), "pwd")
-		w.green(cache, "pwd > "+out+"; touch mess")
+		w.green(cache, "pwd > "+out+"; touch mess; test -d ${XDG_CACHE_HOME%/*}")
 		dir := strings.TrimSpace(gittest.Read(t, filepath.Dir(out), "pwd"))
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) || strings.HasPrefix(dir, w.root) {
 			t.Errorf("%s: it ran in %s, which is still there", name, dir)

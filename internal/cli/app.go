@@ -74,6 +74,9 @@ type App struct {
 	endsProcess bool
 	// foreground is the terminal, where this process can leave it and work on; nil: it cannot.
 	foreground *detach.Terminal
+	// temporary says that the user's directory for temporary files is not used, and hasNoCache that caches have no place.
+	temporary  string
+	hasNoCache bool
 	// screenShape is how Stdout will be shown where it is no terminal itself: the conversation shows what its commands
 	// print. Nil: Stdout says it itself.
 	screenShape *view.Screen
@@ -118,6 +121,9 @@ func Main() int {
 		defer cancel(nil)
 	}
 	proc.HideEnvironment(secretValues(a)) // before anything is started that could read it
+	if a.Env, a.temporary = withTemporary(a.Env); a.temporary != "" {
+		_ = os.Setenv("TMPDIR", a.env("TMPDIR")) // it has no NUL
+	}
 	// The method value needs the App itself, so it cannot be in the literal above.
 	a.Start = a.startTeam
 	a.Demo = func(ctx context.Context, dir string) (Job, error) { return demoJob(ctx, dir, cacheDir(a)) }

@@ -37,6 +37,7 @@ const heapBallast = 2 << 20
 func (a *App) startTeam(ctx context.Context, j Job) (team.Summary, error) {
 	ballast := make([]byte, heapBallast)
 	defer runtime.KeepAlive(ballast)
+	dirs := a.unusableDirs()
 	// The team is not closed here, because the workspace in which it works is closed by the command.
 	t, err := a.openTeam(j) //nolint:contextcheck // Opening starts nothing.
 	switch {
@@ -45,11 +46,16 @@ func (a *App) startTeam(ctx context.Context, j Job) (team.Summary, error) {
 	case j.Opened != nil:
 		j.Opened(t)
 	}
+	isScreenOurs := j.Conversation == nil // or a conversation has it
+	for _, line := range dirs {
+		if isScreenOurs {
+			explain(a.Stderr, line, "")
+		}
+	}
 	if j.Resume {
 		return t.Resume(ctx)
 	}
-	// A conversation has the screen.
-	if line := unknownModel(j.Settings, a.Env); line != "" && j.Conversation == nil {
+	if line := unknownModel(j.Settings, a.Env); line != "" && isScreenOurs {
 		explain(a.Stderr, line, "say more of it:  models: in your own config.yaml")
 	}
 	return t.Run(ctx, j.Goal, j.How)
@@ -144,7 +150,7 @@ func resources(s config.Settings) team.Resources {
 // cacheDir returns where what can be made again is kept, or "" where the user has no directory for it.
 func cacheDir(a *App) string {
 	dir, err := paths.UserCache(a.env)
-	if err != nil {
+	if err != nil || a.hasNoCache {
 		return ""
 	}
 	return dir
