@@ -119,6 +119,9 @@ func (h *host) serve(
 	if m.launcher, removeTemporaryDir, err = h.site.setLaunchers(uncancelled, launcher, m.confinedBy); err != nil {
 		return err
 	}
+	if err := h.tryCommand(ctx); err != nil {
+		return err
+	}
 	return h.withMCP(ctx, launcher, func() error { return work(ctx, newSupervisor(h, id)) })
 }
 

@@ -3,7 +3,6 @@ package team
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -91,10 +90,8 @@ func (r gitRepository) Prepare(ctx context.Context, target string, chosen, fresh
 	if err != nil {
 		return "", err
 	}
-	for _, more := range []string{r.linkedWorktreeNote(ctx, target, chosen), r.missingFilesNote(ctx, target)} {
-		if more != "" {
-			note = strings.TrimSuffix(more+"; "+note, "; ")
-		}
+	if more := r.missingFilesNote(ctx, target); more != "" {
+		note = strings.TrimSuffix(more+"; "+note, "; ")
 	}
 	return note, r.Exclude(ctx, paths.Excluded)
 }
@@ -107,22 +104,6 @@ func (r gitRepository) TrackedFiles(ctx context.Context, target string, chosen, 
 	}
 	out, err := r.Run(ctx, r.CommonDir(), "ls-tree", "-r", "-z", "--name-only", "--full-tree", tip)
 	return strings.FieldsFunc(out, func(c rune) bool { return c == 0 }), err
-}
-
-// linkedWorktreeNote tells a user who stands in a linked worktree, at another commit, that a run begins at the main
-// one's HEAD; "" too where it begins at a branch of their choice, or where git cannot tell: it is only a note.
-func (r gitRepository) linkedWorktreeNote(ctx context.Context, target string, chosen bool) string {
-	dir := r.Linked()
-	if dir == "" {
-		return ""
-	}
-	here, err1 := r.ResolveIn(ctx, dir, "HEAD")
-	head, err2 := r.Head(ctx)
-	base, err3 := r.Ref(ctx, target)
-	if errors.Join(err1, err2, err3) != nil || here == head || chosen && base != head {
-		return ""
-	}
-	return fmt.Sprintf("the team builds on HEAD of %s, not of this worktree, which is at %.7s", r.Root(), here)
 }
 
 // missingFilesNote tells a user whose lanes will have pointers of git-lfs in the place of files. It is "" too where git
@@ -143,6 +124,9 @@ func describeCheckout(ctx context.Context, r repository, target string) string {
 		return ""
 	}
 	said := fmt.Sprintf("branch %s at %.7s, ", cmp.Or(s.Branch, "none (detached)"), s.Head)
+	if s.Behind > 0 {
+		said += behind(s) + ", "
+	}
 	if s.Changed == 0 {
 		return said + "clean"
 	}
@@ -155,6 +139,11 @@ func describeCheckout(ctx context.Context, r repository, target string) string {
 		}
 	}
 	return said + "which are in no lane"
+}
+
+// behind says how many commits a checkout lacks of those that its branch follows.
+func behind(s git.CheckoutState) string {
+	return fmt.Sprintf("%s behind %s as last fetched", text.Count(s.Behind, "commit"), s.Upstream)
 }
 
 // snapshotIn returns the snapshot that the target has and head lacks, "" where there is none or git cannot tell. isSame

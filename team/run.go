@@ -92,6 +92,9 @@ func (r *teamRun) begin(
 		// It is only a note: where git cannot tell, there is none.
 		if s, err := checkout(); err == nil {
 			notes = append(notes, snapshot.notes(ctx, s)...)
+			if s.Behind > 0 {
+				notes = append(notes, fmt.Sprintf("%s is %s, and nothing is fetched: git pull", s.Branch, behind(s)))
+			}
 		}
 		if text := r.earlierCosts(ctx); text != "" {
 			notes = append(notes, text)

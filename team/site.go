@@ -174,8 +174,8 @@ func (s *site) landingHook() func(ctx context.Context, t muster.Task, dir string
 	}
 }
 
-// chooseTarget lets a run land on the team's own branch if the user has the branch that they have named checked out in
-// their main checkout: a landing must not change files under their hands. At the end the branch is moved forward to the
+// chooseTarget lets a run land on the team's own branch if the user has the branch that they have named checked out
+// where they stand: a landing must not change files under their hands. At the end the branch is moved forward to the
 // target. A checkout with uncommitted changes is refused here, before anything is written.
 func (s *site) chooseTarget(ctx context.Context, last muster.Run) error {
 	r, isGit := s.repository.(gitRepository)
@@ -191,7 +191,7 @@ func (s *site) chooseTarget(ctx context.Context, last muster.Run) error {
 		return nil
 	}
 	path, err := r.CheckedOut(ctx, "refs/heads/"+land)
-	if err != nil || path != r.Root() {
+	if err != nil || path != r.Here() {
 		return err // what is checked out elsewhere is refused with the other branches on which nothing can land
 	}
 	// The team's own branch starts at HEAD, which is where the user's branch is: so it can be moved forward afterwards.

@@ -134,7 +134,7 @@ func (s snapshot) notes(ctx context.Context, c git.CheckoutState) []string {
 		}
 	}
 	note := "your uncommitted changes are part of no lane: lanes start from commits"
-	if s.how != ChangesUndecided || !isGit || s.site.config.Land != "" || s.site.into != "" || repo.Linked() != "" {
+	if s.how != ChangesUndecided || !isGit || s.site.config.Land != "" || s.site.into != "" {
 		return []string{note}
 	}
 	if hasWork, err := hasWork(ctx, repo.Repo, s.site.target(), false); err != nil || hasWork {

@@ -45,7 +45,7 @@ func (t *Team) Uncommitted(ctx context.Context, s Start) (u Uncommitted, err err
 	if err != nil {
 		return u, err
 	}
-	if hasWork, err := hasWork(ctx, repo, t.site.target(), s.Fresh); err != nil || hasWork || repo.Linked() != "" {
+	if hasWork, err := hasWork(ctx, repo, t.site.target(), s.Fresh); err != nil || hasWork {
 		return u, err
 	}
 	if u.Files, err = delivery.Uncommitted(ctx, repo); err != nil || len(u.Files) == 0 {

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 
 	"muster"
@@ -8,13 +9,17 @@ import (
 	"muster/internal/text"
 )
 
-// OpenClean returns the main checkout if it has branch checked out and nothing in it is uncommitted. Files that git
+// OpenClean returns the checkout that has branch checked out, if nothing in it is uncommitted. Files that git
 // does not know do not count: git itself moves no branch forward over one.
 //
 // It is for a branch that a run has promised to move at its end. Merge alone would also move it beside changes of other
 // files, which is right where the user asks for it and knows their checkout at that moment.
 func OpenClean(ctx context.Context, repo *git.Repo, branch, target string) (c Checkout, err error) {
-	if c, err = open(ctx, repo, repo.Root(), target); err != nil {
+	dir, err := repo.CheckedOut(ctx, "refs/heads/"+branch)
+	if err != nil {
+		return c, err
+	}
+	if c, err = open(ctx, repo, cmp.Or(dir, repo.Here()), target); err != nil {
 		return c, err
 	}
 	if c.Branch != branch {

@@ -26,10 +26,10 @@ const withoutChanges = "or begin from HEAD:  --without-changes"
 // maxTries is how often a snapshot is tried: what was listed may be gone when it is staged, while a build is at work.
 const maxTries = 3
 
-// Uncommitted returns the paths of the main checkout that a snapshot would have otherwise than HEAD, sorted.
+// Uncommitted returns the paths of the checkout that a snapshot would have otherwise than HEAD, sorted.
 func Uncommitted(ctx context.Context, repo *git.Repo) (files []string, err error) {
-	c := Checkout{repo: repo, dir: repo.Root()}
-	staged, err := repo.Run(ctx, repo.Root(), "diff-index", "--cached", "--name-only", "--no-renames", "-z", "HEAD")
+	c := Checkout{repo: repo, dir: repo.Here()}
+	staged, err := repo.Run(ctx, repo.Here(), "diff-index", "--cached", "--name-only", "--no-renames", "-z", "HEAD")
 	if err != nil {
 		return nil, err
 	}
@@ -43,19 +43,14 @@ func Uncommitted(ctx context.Context, repo *git.Repo) (files []string, err error
 }
 
 // MaySnapshot refuses, with what to do, a checkout of which no snapshot can be made at this moment: one in which a
-// merge or the like is under way, one with conflicts, and a linked worktree, because runs begin at the HEAD of the main
-// one. It changes nothing.
+// merge or the like is under way, and one with conflicts. It changes nothing.
 func MaySnapshot(ctx context.Context, repo *git.Repo) error {
-	if repo.Linked() != "" {
-		return muster.Errorf(muster.Invalid, "a snapshot is made of the main checkout, and this is a linked worktree").
-			WithHint("cd %s\n%s", text.ShellQuote(repo.Root()), withoutChanges)
-	}
-	if operation := git.UnderWay(repo, repo.Root()); operation != "" {
+	if operation := git.UnderWay(repo, repo.Here()); operation != "" {
 		return muster.Errorf(muster.Held, "a %s is under way in %s, so no snapshot of it is made", operation,
-			repo.Root()).WithHint("finish it:   git %[1]s --continue\nor undo it:  git %[1]s --abort\n%s", operation,
+			repo.Here()).WithHint("finish it:   git %[1]s --continue\nor undo it:  git %[1]s --abort\n%s", operation,
 			withoutChanges)
 	}
-	out, err := repo.Run(ctx, repo.Root(), "diff", "--name-only", "--diff-filter=U", "-z")
+	out, err := repo.Run(ctx, repo.Here(), "diff", "--name-only", "--diff-filter=U", "-z")
 	if unmerged := git.SplitNUL(out); err == nil && len(unmerged) > 0 {
 		return muster.Errorf(muster.Held, "the conflicts in %s are not resolved, so no snapshot is made",
 			list(unmerged)).WithHint("resolve them, and git add the files\n%s", withoutChanges)
@@ -63,13 +58,13 @@ func MaySnapshot(ctx context.Context, repo *git.Repo) error {
 	return err
 }
 
-// Snapshot returns a tree of all that the main checkout holds, without what git ignores, what builds leave, and the
+// Snapshot returns a tree of all that the checkout holds, without what git ignores, what builds leave, and the
 // team's own state. Errors: those of MaySnapshot, and Invalid for what a snapshot would lack.
 func Snapshot(ctx context.Context, repo *git.Repo) (tree string, err error) {
 	if err := MaySnapshot(ctx, repo); err != nil {
 		return "", err
 	}
-	c := Checkout{repo: repo, dir: repo.Root()}
+	c := Checkout{repo: repo, dir: repo.Here()}
 	for range maxTries {
 		tree, err = c.inCopy(ctx, func(x staging) ([]string, error) { return x.all(ctx) })
 		if _, isGit := errors.AsType[*git.ExitError](err); !isGit || ctx.Err() != nil {

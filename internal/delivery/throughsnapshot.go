@@ -76,9 +76,9 @@ func (x staging) lookOn(ctx context.Context, commit string) (found unstaged, err
 	return x.look(ctx)
 }
 
-// IsSnapshot reports whether a snapshot of the main checkout would be the commit.
+// IsSnapshot reports whether a snapshot of the checkout would be the commit.
 func IsSnapshot(ctx context.Context, repo *git.Repo, commit string) (bool, error) {
-	c := Checkout{repo: repo, dir: repo.Root()}
+	c := Checkout{repo: repo, dir: repo.Here()}
 	tree, err := c.inCopy(ctx, func(x staging) ([]string, error) {
 		found, err := x.lookOn(ctx, commit)
 		return found.files, err

@@ -42,6 +42,7 @@ import (
 type Repo struct {
 	runner
 	linked string // the linked worktree that it was opened from; "" for the main one
+	here   string
 	commits
 	excludes
 }
@@ -51,6 +52,10 @@ func (r *Repo) Root() string { return r.root }
 
 // Linked returns the top level of the linked worktree that the repository was opened from, "" when it was not.
 func (r *Repo) Linked() string { return r.linked }
+
+// Here returns the top level of the user's checkout that the repository was opened from: a linked worktree that is no
+// lane, or else the main one.
+func (r *Repo) Here() string { return r.here }
 
 // CommonDir returns the git directory that all worktrees share, absolute.
 func (r *Repo) CommonDir() string { return r.common }
@@ -94,10 +99,11 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if err := cmp.Or(tooOld, err, unreadable); err != nil {
 		return nil, err
 	}
+	r.here = cmp.Or(r.linked, r.root)
 	if lane != "" {
 		r.linked = lane
 	}
-	if _, err := r.Resolve(ctx, "HEAD"); err != nil {
+	if _, err := r.Head(ctx); err != nil {
 		if !errors.Is(err, muster.ErrNotFound) {
 			return nil, err
 		}
@@ -122,13 +128,14 @@ func errNoCommit(ctx context.Context, r *Repo) error {
 			WithHint(`git commit --allow-empty -m "start"`)
 	}
 	at := ""
-	if r.linked != "" {
-		at = "-C " + text.ShellQuote(r.root) + " "
+	if r.linked != "" && r.linked != r.here { // a lane
+		at = "-C " + text.ShellQuote(r.here) + " "
 	}
 	branch, _ := r.CurrentBranch(ctx) // only words of the message
 	return muster.Errorf(muster.Invalid,
 		"there is no commit at HEAD (%s), so there is nothing to build lanes on; other branches have commits",
-		cmp.Or(strings.TrimPrefix(branch, "refs/heads/"), "detached")).WithHint("git %sswitch BRANCH", at)
+		cmp.Or(strings.TrimPrefix(branch, "refs/heads/"), "detached")).
+		WithHint("git %sswitch BRANCH", at)
 }
 
 func (r *runner) checkVersion(ctx context.Context, dir string) error {
@@ -183,14 +190,16 @@ func findRepo(ctx context.Context, r *Repo, dir string) error {
 			return muster.Errorf(muster.Unavailable, "git cannot read the config of %s: %w", r.common, err)
 		}
 	}
-	if strings.TrimSpace(isBare) == "true" {
+	// In a linked worktree a team can work, beside the directory whose .git leads to a bare repository.
+	isBare = strings.TrimSpace(isBare)
+	if r.root, err = findTop(ctx, &r.runner, dir); err == nil && (isBare != "true" || r.linked != "") {
+		return CheckPath(r.root)
+	}
+	if isBare == "true" {
 		return muster.Errorf(muster.Invalid, "%s is a bare repository: it has no working tree, and a team needs one "+
 			"for its files and to show you its work in", r.common).
 			WithHint("git clone %[1]s DIR, and start muster in DIR\nwhere the config is wrong:  "+
 				"git --git-dir %[1]s config core.bare false", text.ShellQuote(r.common))
 	}
-	if r.root, err = findTop(ctx, &r.runner, dir); err != nil {
-		return err
-	}
-	return CheckPath(r.root)
+	return err
 }

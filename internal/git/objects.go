@@ -3,6 +3,7 @@ package git
 import (
 	"context"
 	"os"
+	"strconv"
 	"strings"
 
 	"muster"
@@ -85,17 +86,25 @@ type CheckoutState struct {
 	Branch  string // without refs/heads/, "" when HEAD is detached
 	Head    string // the commit
 	Changed int    // how many paths have something uncommitted; an untracked directory counts as one
+	// Behind is how many commits Upstream, such as origin/main, has that HEAD lacks, as they were fetched last.
+	Upstream string
+	Behind   int
 }
 
 // Checkout asks git once for the branch, the commit and the uncommitted changes of the user's checkout.
 func Checkout(ctx context.Context, r *Repo) (s CheckoutState, err error) {
-	out, err := r.Run(ctx, r.root, "status", "--porcelain=v2", "--branch", "-z", "--no-renames",
+	out, err := r.Run(ctx, r.here, "status", "--porcelain=v2", "--branch", "-z", "--no-renames",
 		"--untracked-files=normal")
 	for _, entry := range SplitNUL(out) {
 		if head, ok := strings.CutPrefix(entry, "# branch.oid "); ok {
 			s.Head = head
 		} else if branch, ok := strings.CutPrefix(entry, "# branch.head "); ok && branch != "(detached)" {
 			s.Branch = branch
+		} else if upstream, ok := strings.CutPrefix(entry, "# branch.upstream "); ok {
+			s.Upstream = upstream
+		} else if ab, ok := strings.CutPrefix(entry, "# branch.ab "); ok { // +AHEAD -BEHIND
+			_, behind, _ := strings.Cut(ab, " -")
+			s.Behind, _ = strconv.Atoi(behind) // "?" where the user wants git not to count
 		} else if !strings.HasPrefix(entry, "# ") {
 			s.Changed++
 		}

@@ -49,12 +49,21 @@ func (r *runner) revParse(ctx context.Context, dir, rev, kind string) (string, e
 }
 
 // Head returns the commit of the user's checkout.
-func (r *Repo) Head(ctx context.Context) (string, error) { return r.Resolve(ctx, "HEAD") }
+func (r *Repo) Head(ctx context.Context) (string, error) {
+	return r.ResolveIn(ctx, r.headDir(), "HEAD")
+}
+
+// headDir returns where git finds the HEAD of the user's checkout: that of the main worktree is in the common directory.
+func (r *Repo) headDir() string {
+	if r.here == r.root {
+		return r.common
+	}
+	return r.here
+}
 
 // CurrentBranch returns the branch of the user's checkout as refs/heads/..., "" when its HEAD is detached.
 func (r *Repo) CurrentBranch(ctx context.Context) (string, error) {
-	// The common directory's HEAD is that of the main worktree.
-	out, err := r.Run(ctx, r.common, "symbolic-ref", "-q", "HEAD")
+	out, err := r.Run(ctx, r.headDir(), "symbolic-ref", "-q", "HEAD")
 	if ExitCode(err) == 1 {
 		return "", nil
 	}

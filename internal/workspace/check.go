@@ -40,7 +40,7 @@ func CheckRepository(ctx context.Context, dir string) (repo *git.Repo, found Fin
 		found.AddError("repository", err)
 		return repo, found
 	}
-	found.Add("repository", Healthy, fmt.Sprintf("%s, on %s at %.7s", repo.Root(), cmp.Or(s.Branch, "no branch"),
+	found.Add("repository", Healthy, fmt.Sprintf("%s, on %s at %.7s", repo.Here(), cmp.Or(s.Branch, "no branch"),
 		s.Head), "")
 	if s.Changed > 0 {
 		found.Add("repository", Note, "there are uncommitted changes: they are part of no lane",
