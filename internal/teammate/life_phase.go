@@ -15,6 +15,7 @@ import (
 	"muster/internal/prompt"
 	"muster/internal/text"
 	"muster/llm"
+	"muster/llm/repair"
 )
 
 // Counts at which a limit acts.
@@ -30,10 +31,12 @@ var (
 	errTurns = errors.New("the turn limit of this phase")
 	errMute  = errors.New("two replies in a row that were empty or refused")
 	errLoop  = errors.New("a loop: the same calls with the same results six times in a row")
+	// errMistakes stands before what is wrong with the calls.
+	errMistakes = errors.New("calls that cannot be read")
 )
 
 func isLimit(err error) bool {
-	return slices.ContainsFunc([]error{errTurns, errStandstill, errLoop, errMute},
+	return slices.ContainsFunc([]error{errTurns, errStandstill, errLoop, errMute, errMistakes},
 		func(limit error) bool { return errors.Is(err, limit) })
 }
 
@@ -52,6 +55,8 @@ func (c *counters) betweenRounds(maxTurns int) boundaryStep {
 	full := c.turns >= limit
 	times, length := c.repeats.times()
 	switch {
+	case c.mistake != nil:
+		return boundaryStep{err: fmt.Errorf("%w: %w", errMistakes, c.mistake)}
 	case times >= repeatEnd:
 		return boundaryStep{err: errLoop}
 	case times >= repeatWarn && !c.repeats.warned:
@@ -182,6 +187,8 @@ type counters struct {
 	replies  int // of the model, since the last time
 	prompts  promptSizes
 
+	mistakes  repair.Mistakes    // in the arguments of calls
+	mistake   error              // that was made once too often
 	calls     []llm.Call         // of the last reply
 	results   map[string]callSum // of those that count, by the id of the call
 	pending   []string           // calls that the end of this process cut off, and that records answer
@@ -213,6 +220,7 @@ func (p *phase) countWait(slept, mail bool) error {
 // countReply counts a reply, and keeps its calls until their results come.
 func (c *counters) countReply(r llm.Reply, ownsTodo func(llm.Call) bool) {
 	c.calls, c.results = r.Message.Calls(), map[string]callSum{}
+	c.mistake = c.mistakes.Count(c.calls)
 	c.stop, c.words = r.Stop, textOf(r.Message)
 	if c.paused++; c.stop != llm.StopPaused {
 		c.paused = 0

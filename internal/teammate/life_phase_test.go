@@ -186,6 +186,33 @@ func (c *counters) repeated() int {
 	return times
 }
 
+// Calls of a tool that cannot be read for the same reason end the phase at the third, and the reason is named.
+func TestTheSameMistakeThreeTimes(t *testing.T) {
+	cut := llm.Call{ID: "1", Name: "write_file", Input: []byte("{}"), Malformed: `{"path": "a", "content": "`}
+	c, no := counters{}, func(llm.Call) bool { return false }
+	for n := 1; n <= 3; n++ {
+		cut.Malformed += fmt.Sprint("text ", n)
+		c.countReply(llm.Reply{Message: llm.Message{Parts: []llm.Part{cut}}}, no)
+		step := c.betweenRounds(0)
+		if isEnd := errors.Is(step.err, errMistakes); isEnd != (n == 3) || isEnd != isLimit(step.err) {
+			t.Errorf("after %d: %+v", n, step)
+		}
+		if n == 3 && step.err.Error() != "calls that cannot be read: the arguments of write_file could not be read 3 times "+
+			"for the same reason: it ends in the middle" {
+			t.Error(step.err)
+		}
+	}
+	live(t, muster.Lead, func(l *life) {
+		mistake := func(llm.Request) (llm.Reply, error) {
+			return llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: llm.Parts{cut}}, Stop: llm.StopTools}, nil
+		}
+		l.start(mistake, mistake, mistake, says("I cannot."), says("I cannot."))
+		if len(l.asked) != 4 { // three, and the request for the answer
+			l.Errorf("asked %d times: %v", len(l.asked), l.err)
+		}
+	})
+}
+
 // At the turn limit the member is reminded and gets as many turns again; then the phase ends. Without a number of the
 // settings a phase has 200 turns. A paused reply passes no boundary.
 func TestTheTurnLimitIsExtendedOnce(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"muster/internal/compact"
 	"muster/internal/prompt"
 	"muster/llm"
+	"muster/llm/repair"
 	"muster/loop"
 	"muster/tool"
 )
@@ -134,10 +135,16 @@ func (o Options) run(ctx context.Context, said []llm.Part, tools []llm.Tool) (ll
 	}
 	c := loop.NewMemory(prefix)
 	c.Say(said...)
+	var mistakes repair.Mistakes
+	var mistake error
 	last, err := loop.Agent{Model: o.Model, Tools: tools, Conversation: c, Parallel: parallel, MaxTurns: o.Turns,
+		Boundary: func(_ context.Context, b loop.Boundary) (bool, error) {
+			return b == loop.BetweenRounds && mistake == nil, nil
+		},
 		Emit: func(e loop.Event) {
 			if e, ok := e.(loop.TurnEnded); ok {
 				onReply(e.Reply)
+				mistake = mistakes.Count(e.Reply.Message.Calls())
 			}
 		}}.Run(ctx)
 	if isFull := llm.KindOf(err) == llm.ContextFull && turns > 0; isFull || errors.Is(err, loop.ErrMaxTurns) {
@@ -154,6 +161,9 @@ func (o Options) run(ctx context.Context, said []llm.Part, tools []llm.Tool) (ll
 	case llm.BadRequest, llm.BadHistory:
 		return llm.ErrorResult(
 			"The subagent's model refuses the request (%v): put it differently, or do it yourself.", err), nil
+	}
+	if err == nil && mistake != nil {
+		return llm.ErrorResult("The subagent was stopped: %v. Put it differently, or do it yourself.", mistake), nil
 	}
 	if err != nil {
 		return llm.Result{}, err // the runtime waits and tries again, or ends the turn

@@ -284,3 +284,17 @@ func TestTheModelReadsWhyASubagentMayNotWork(t *testing.T) {
 		t.Errorf("explore: it reads %q", r.Text())
 	}
 }
+
+// A subagent whose calls cannot be read three times for the same reason is stopped, and its caller reads why.
+func TestMistakesOfASubagent(t *testing.T) {
+	asked, runs := 0, 0
+	o := options(func(context.Context, llm.Request, int) (llm.Reply, error) {
+		asked++
+		r := callsGrep("on")
+		r.Message.Parts = append(r.Message.Parts, llm.Call{ID: "d", Name: "grep", Input: json.RawMessage("{}"), Malformed: `{"a": "`})
+		return r, nil
+	}, &runs)
+	if r := run(t, NewSubagent(o), ask); !r.IsError || asked != 3 || !strings.Contains(r.Text(), "could not be read 3 times for the same reason") {
+		t.Errorf("%q after %d turns", r.Text(), asked)
+	}
+}
