@@ -21,6 +21,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"muster/internal/durable"
+	"muster/internal/proxies"
 )
 
 // This file logs the user in at servers over HTTP that want it, by OAuth with a code, as the protocol says:
@@ -65,15 +66,17 @@ func loginOf(s Server, dir string) *storedLogin {
 
 // oauthClient returns the client for servers that grant logins: a server of the repository has named them.
 func oauthClient() *http.Client {
-	return &http.Client{Timeout: oauthTimeout, Transport: shortAnswers{}}
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.Proxy = proxies.Last(base.Proxy)
+	return &http.Client{Timeout: oauthTimeout, Transport: shortAnswers{base}}
 }
 
 // shortAnswers bounds the answers to requests.
-type shortAnswers struct{}
+type shortAnswers struct{ base http.RoundTripper }
 
 // RoundTrip sends a request.
-func (shortAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := http.DefaultTransport.RoundTrip(r)
+func (s shortAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := s.base.RoundTrip(r)
 	if err == nil {
 		answer.Body = &limitedBody{answer.Body, 1 << 20}
 	}

@@ -24,6 +24,7 @@ import (
 
 	"muster/internal/clock"
 	"muster/internal/proc"
+	"muster/internal/proxies"
 )
 
 // maxMessage is how long a message of a server may be, in bytes. A longer one ends the connection.
@@ -268,6 +269,7 @@ func (w *words) last() string {
 // overHTTP returns the connection to a server over HTTP.
 func (s *server) overHTTP(x *session) (_ sdk.Transport, closeAll func()) {
 	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.Proxy = proxies.Last(base.Proxy)
 	client := &http.Client{Transport: &bounded{base: base, server: s, session: x},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if r.URL.Host != via[0].URL.Host || len(via) > 5 {

@@ -12,16 +12,19 @@ import (
 	"strings"
 	"syscall"
 
+	"muster/internal/proxies"
 	"muster/llm"
 )
 
-// NewClient returns a client that says what a proxy answers. The proxies are those of the environment.
+// NewClient returns a client that says what a proxy answers. The proxies are those of the environment, ALL_PROXY the
+// last of them.
 func NewClient() *http.Client {
 	transport, ok := http.DefaultTransport.(*http.Transport)
 	if !ok { // a program that embeds this one has its own
 		return new(http.Client)
 	}
 	transport = transport.Clone()
+	transport.Proxy = proxies.Last(transport.Proxy)
 	transport.OnProxyConnectResponse = func(_ context.Context, _ *url.URL, _ *http.Request, r *http.Response) error {
 		if r.StatusCode != http.StatusOK {
 			return &proxyError{r.StatusCode, r.Status}
@@ -72,7 +75,7 @@ func (p Peer) errUnreachable(err error) *llm.Error {
 
 // wantsLogin is what to do about a proxy that wants to know who asks.
 const wantsLogin = "the proxy on the way to %s wants a name and a password: " +
-	"HTTPS_PROXY or HTTP_PROXY takes them as in http://name:password@host:port"
+	"HTTPS_PROXY, HTTP_PROXY or ALL_PROXY takes them as in http://name:password@host:port"
 
 // errProxy returns the error for a request that got no further than to the proxy, or nil.
 func (p Peer) errProxy(err error) *llm.Error {
@@ -86,11 +89,23 @@ func (p Peer) errProxy(err error) *llm.Error {
 		}
 		return llm.Errorf(llm.Unreachable, "the proxy does not reach %s: %w", p.Host(), answer)
 	}
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "proxyconnect" {
-		return llm.Errorf(llm.Unreachable, "the proxy on the way to %s cannot be reached: are HTTPS_PROXY, "+
-			"HTTP_PROXY and NO_PROXY right? %w", p.Host(), op.Err)
+	if errors.Is(err, proxies.ErrKind) {
+		return llm.Errorf(llm.BadRequest, "%s cannot be asked: %w", p.Host(), err)
 	}
-	return nil
+	op, ok := errors.AsType[*net.OpError](err)
+	switch {
+	case ok && op.Op == "proxyconnect":
+		return llm.Errorf(llm.Unreachable, "the proxy on the way to %s cannot be reached: are HTTPS_PROXY, "+
+			"HTTP_PROXY, ALL_PROXY and NO_PROXY right? %w", p.Host(), op.Err)
+	case !ok || op.Op != "socks connect":
+		return nil
+	case strings.Contains(op.Err.Error(), "authentication"): // net/http has no kinds of these errors
+		return llm.Errorf(llm.Denied, wantsLogin, p.Host())
+	case strings.Contains(op.Err.Error(), "not allowed"):
+		return llm.Errorf(llm.Denied, "the proxy does not let connections to %s pass (%w): "+
+			"ask who runs it, or name the host in NO_PROXY", p.Host(), op.Err)
+	}
+	return llm.Errorf(llm.Unreachable, "the proxy does not reach %s: %w", p.Host(), op.Err)
 }
 
 // errTLS returns the error for a connection that is not safe, or nil.
