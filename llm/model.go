@@ -88,6 +88,10 @@ type Delta struct {
 	// Answer is set in a Delta of its own when a server begins to answer, before anything of the reply is known. An
 	// adapter emits one for each request that it sends. Package retry paces requests by them.
 	Answer *Answer
+
+	// Note is set in a Delta of its own: a line for people about how the request had to be made, such as with a limit
+	// that the account can pay for. Package retry passes it to Options.OnNote.
+	Note string
 }
 
 // Answer is what a server's answer says before its body: the HTTP status, and what is left of the limits.
@@ -181,7 +185,7 @@ const (
 	// ContextFull means that the conversation no longer fits the model's context window.
 	ContextFull Kind = "context_full"
 	// BadHistory means that the provider refuses the conversation for how its messages follow each other, as
-	// with a call that has no result. A new conversation is taken.
+	// with a call that has no result, or for characters in it. A new conversation is taken.
 	BadHistory Kind = "bad_history"
 	// BadRequest means that the provider refuses this request as it is. Repeating it is no use.
 	BadRequest Kind = "bad_request"

@@ -38,6 +38,7 @@ type models struct {
 func (m *models) of(
 	record muster.Member, role Role, now func() (muster.TaskID, int), onWait func(time.Time, error),
 ) (llm.Model, error) {
+	tell := func(line string) { m.site.note(context.Background(), record.Name, line) }
 	var all []retry.Candidate
 	for _, name := range append([]string{record.Model}, role.Fallback...) {
 		asked := record
@@ -49,11 +50,11 @@ func (m *models) of(
 		if slices.ContainsFunc(all, func(c retry.Candidate) bool { return c.Name == name }) {
 			continue
 		}
-		wrap := m.counted(asked, model, now, onWait, m.tellTrouble(record.Name))
+		wrap := m.counted(asked, model, now, retry.Options{OnWait: onWait, OnTrouble: m.tellTrouble(record.Name),
+			OnNote: tell})
 		all = append(all, retry.Candidate{Name: name, Quick: wrap(retry.OverloadPatience), Patient: wrap(0)})
 	}
 	// The outermost: a model that its watchdog has cancelled is waited for while the member lives.
-	tell := func(line string) { m.site.note(context.Background(), record.Name, line) }
 	return foreignModel{m.site.secrets.Model(retry.Fallback(&m.providers.outages, tell, all...))}, nil
 }
 
@@ -110,12 +111,14 @@ func (m *models) tellTrouble(name muster.Name) func(until time.Time, why error) 
 	}
 }
 
-// counted returns what makes retries around a member's model, by how long an outage of it is waited out. What counts
-// its calls stands inside of the retries: each try may be billed, and a wait for the limiter is no call.
+// counted returns what makes retries around a member's model, by how long an outage of it is waited out; tell has whom
+// they tell what. What counts its calls stands inside of the retries: each try may be billed, and a wait for the limiter
+// is no call.
 func (m *models) counted(
-	record muster.Member, model llm.Model, now func() (muster.TaskID, int), onWait, onTrouble func(time.Time, error),
+	record muster.Member, model llm.Model, now func() (muster.TaskID, int), tell retry.Options,
 ) func(overload time.Duration) llm.Model {
-	limiter, account := m.providers.limiters.Of(model), retry.AccountOf(model)
+	tell.Limiter, tell.Account = m.providers.limiters.Of(model), retry.AccountOf(model)
+	tell.Patience = m.site.config.Limits.ModelPatience
 	name := cmp.Or(record.Model, m.site.config.ModelName)
 	caller := spend.Caller{Member: record.Name, Model: name, Now: now}
 	if e, ok := model.(interface{ Endpoint() string }); ok {
@@ -123,9 +126,8 @@ func (m *models) counted(
 	}
 	model = m.spending.meter.Model(model, caller, m.site.config.priceOf(name))
 	return func(overload time.Duration) llm.Model {
-		tries := retry.Wrap(model, retry.Options{Limiter: limiter, Account: account, OnWait: onWait,
-			OnTrouble: onTrouble, Patience: m.site.config.Limits.ModelPatience, Overload: overload})
-		return openingModel{tries, name, &m.providers.openings}
+		tell.Overload = overload
+		return openingModel{retry.Wrap(model, tell), name, &m.providers.openings}
 	}
 }
 

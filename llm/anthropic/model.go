@@ -43,6 +43,11 @@ type Options struct {
 	Model   string
 	BaseURL string // "" is Endpoint; with or without a slash or /v1 at its end
 	Key     string // sent as x-api-key; "" sends none
+	// IsBearer sends the key as a bearer token in place of x-api-key.
+	IsBearer bool
+	// Renew is called with a key that the server refuses with 401. The request is made once more with the key that it
+	// returns, if that is another one. Nil: there is no other.
+	Renew func(ctx context.Context, refused string) (string, error)
 	// MaxTokens limits a reply where the request does not; 0 means what is known of the model, or DefaultMaxTokens.
 	MaxTokens int
 
@@ -79,7 +84,7 @@ func New(o Options) llm.Model {
 	peer := wire.NewPeer(o.BaseURL, Endpoint, o.Model)
 	peer.SetAPI("anthropic")
 	peer.Window = o.Known.Window
-	m := &model{o: o, isLimitSet: isLimitSet, peer: peer, most: wire.Maximum{Host: peer.Host()}}
+	m := &model{o: o, key: wire.NewKey(o.Key, o.Renew), isLimitSet: isLimitSet, peer: peer, most: wire.Maximum{Host: peer.Host()}}
 	m.peer.Custom = m.custom()
 	return m
 }
@@ -117,6 +122,7 @@ const (
 // model implements llm.Model.
 type model struct {
 	o          Options
+	key        *wire.Key
 	isLimitSet bool // by Options: replies are not longer
 	peer       wire.Peer
 	most       wire.Maximum
@@ -143,13 +149,18 @@ func (m *model) ask(
 	ctx context.Context, r llm.Request, body *request, emit func(llm.Delta),
 ) (reply llm.Reply, isCut bool, err error) {
 	x := wire.NewExchange(m.peer, r, emit)
-	header := http.Header{}
-	header.Set("Anthropic-Version", apiVersion)
-	if m.o.Key != "" {
-		header.Set("X-Api-Key", m.o.Key)
-	}
-	reply, err = x.Post(ctx, m.o.Client, wire.Endpoint(m.peer.URL, "/", "v1/messages"), header, body,
-		&replyBuilder{Exchange: x, bound: body.bound})
+	reply, err = m.key.Ask(ctx, func(key string) (llm.Reply, error) {
+		header := http.Header{}
+		header.Set("Anthropic-Version", apiVersion)
+		switch {
+		case key != "" && m.o.IsBearer:
+			header.Set("Authorization", "Bearer "+key)
+		case key != "":
+			header.Set("X-Api-Key", key)
+		}
+		return x.Post(ctx, m.o.Client, wire.Endpoint(m.peer.URL, "/", "v1/messages"), header, body,
+			&replyBuilder{Exchange: x, bound: body.bound})
+	})
 	return reply, x.IsCut(reply), err
 }
 

@@ -195,7 +195,7 @@ func (m *model) chatAssistant(msg llm.Message) []chatMessage {
 // chatCall converts a call. What its server added goes back with it, if the same model still speaks.
 func (m *model) chatCall(p llm.Call, isFirst bool) chatCall {
 	c := chatCall{ID: m.callID(p.ID), Type: "function"}
-	c.Function.Name, c.Function.Arguments = wire.Name(p.Name, 64), arguments(wire.OrDefault(p.Input, "{}"))
+	c.Function.Name, c.Function.Arguments = wire.Name(p.Name, 64), arguments(wire.Arguments(p.Input))
 	var k opaque
 	if json.Unmarshal(p.Opaque, &k) == nil && k.Provider == m.peer.Provider && k.Model != "" && k.Model == m.o.Model {
 		c.Extra = k.Item

@@ -45,9 +45,12 @@ const (
 
 // Options name the model, the server and the key. Nothing is read from the environment.
 type Options struct {
-	Model     string
-	BaseURL   string // "" is Endpoint; with or without a slash or /v1 at its end
-	Key       string // sent as a bearer token; "" sends none
+	Model   string
+	BaseURL string // "" is Endpoint; with or without a slash or /v1 at its end
+	Key     string // sent as a bearer token; "" sends none
+	// Renew is called with a key that the server refuses with 401. The request is made once more with the key that it
+	// returns, if that is another one. Nil: there is no other.
+	Renew     func(ctx context.Context, refused string) (string, error)
 	API       API
 	MaxTokens int // of a reply, for requests that do not say; 0 is as many as the model allows
 
@@ -100,13 +103,14 @@ func New(o Options) llm.Model {
 	peer.SetMaker(o.Key)
 	peer.Window = o.Known.Window
 	peer.Custom = wire.Custom{Header: o.Header, Extra: o.Extra, Observe: o.Observe}
-	return &model{o: o, isLimitSet: isLimitSet, peer: peer, quirks: quirksOf(o.Known),
+	return &model{o: o, key: wire.NewKey(o.Key, o.Renew), isLimitSet: isLimitSet, peer: peer, quirks: quirksOf(o.Known),
 		most: wire.Maximum{Host: peer.Host()}}
 }
 
 // model implements llm.Model.
 type model struct {
 	o          Options
+	key        *wire.Key
 	isLimitSet bool // by Options: replies are not longer
 	peer       wire.Peer
 	quirks     quirks
@@ -151,11 +155,13 @@ func (m *model) ask(
 		return llm.Reply{}, false, llm.Errorf(llm.BadRequest,
 			"there is nothing to send: the conversation has no message with content")
 	}
-	header := http.Header{}
-	if m.o.Key != "" {
-		header.Set("Authorization", "Bearer "+m.o.Key)
-	}
-	reply, err = x.Post(ctx, m.o.Client, wire.Endpoint(m.peer.URL, "/v1/", path), header, body, to)
+	reply, err = m.key.Ask(ctx, func(key string) (llm.Reply, error) {
+		header := http.Header{}
+		if key != "" {
+			header.Set("Authorization", "Bearer "+key)
+		}
+		return x.Post(ctx, m.o.Client, wire.Endpoint(m.peer.URL, "/v1/", path), header, body, to)
+	})
 	return reply, x.IsCut(reply), err
 }
 

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -137,16 +136,14 @@ func isReasoning(v any) bool {
 func (m *model) callItem(c llm.Call) any {
 	var k opaque
 	var it item
+	arguments := wire.Arguments(c.Input)
 	if json.Unmarshal(c.Opaque, &k) == nil && k.Provider == m.peer.Provider && m.canRead(k) &&
 		json.Unmarshal(k.Item, &it) == nil && it.CallID == c.ID && it.Name == c.Name {
-		if input, err := llm.Input([]byte(it.Arguments)); err == nil && bytes.Equal(input, c.Input) {
+		if input, err := llm.Input([]byte(it.Arguments)); err == nil && string(input) == arguments {
 			return k.Item
 		}
 	}
-	return item{
-		Type: "function_call", CallID: wire.Name(c.ID, 64), Name: wire.Name(c.Name, 64),
-		Arguments: string(wire.OrDefault(c.Input, "{}")),
-	}
+	return item{Type: "function_call", CallID: wire.Name(c.ID, 64), Name: wire.Name(c.Name, 64), Arguments: arguments}
 }
 
 // userItems converts a user message: one item for each result, then one for the rest.

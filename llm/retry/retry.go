@@ -71,6 +71,9 @@ type Options struct {
 	// OnTrouble is called after OnWait with the first wait of a trouble. All who share the Limiter have a trouble in
 	// common: one of them is told of it, once, until it has not been met for a while.
 	OnTrouble func(until time.Time, err error)
+
+	// OnNote is called with each Note of the model. Nil: notes are dropped.
+	OnNote func(line string)
 }
 
 // Wrap returns m with retries, the rate limit and the watchdog.
@@ -99,6 +102,9 @@ func Wrap(m llm.Model, o Options) llm.Model {
 	}
 	if o.OnTrouble == nil {
 		o.OnTrouble = func(time.Time, error) {}
+	}
+	if o.OnNote == nil {
+		o.OnNote = func(string) {}
 	}
 	o.Account = cmp.Or(o.Account, AccountOf(m))
 	return &retrier{m, o}
@@ -261,6 +267,10 @@ func (s *retrier) replyWatched(
 		bark.Reset(timerDuration(patience))
 		if d.Answer != nil {
 			s.o.Limiter.noteQuota(s.o.Account, *d.Answer)
+			return
+		}
+		if d.Note != "" {
+			s.o.OnNote(d.Note)
 			return
 		}
 		emit(d)

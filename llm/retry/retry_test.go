@@ -363,3 +363,20 @@ func TestCancelledWhileWaiting(t *testing.T) {
 		})
 	}
 }
+
+// A note of the model reaches those who want it, and is nothing to show.
+func TestNotes(t *testing.T) {
+	m := &model{reply: func(_ context.Context, _ int, emit func(llm.Delta)) error {
+		emit(llm.Delta{Note: "less is affordable"})
+		emit(llm.Delta{Text: "x"})
+		return nil
+	}}
+	var notes []string
+	shown, err := ask(retry.Wrap(m, retry.Options{OnNote: func(line string) { notes = append(notes, line) }}))
+	if d := cmp.Diff([]llm.Delta{{Text: "x"}}, shown); d != "" || err != nil || len(notes) != 1 || notes[0] != "less is affordable" {
+		t.Errorf("%v, told %q\n%s", err, notes, d)
+	}
+	if _, err := ask(retry.Wrap(m, retry.Options{})); err != nil {
+		t.Error(err)
+	}
+}

@@ -53,7 +53,7 @@ var adapters = []adapter{
 func viaOpenAI(api openai.API) func(anthropic.Options) llm.Model {
 	return func(o anthropic.Options) llm.Model {
 		return openai.New(openai.Options{API: api, Model: o.Model, BaseURL: o.BaseURL, Key: o.Key, MaxTokens: o.MaxTokens,
-			Known: o.Known, Client: o.Client, Header: o.Header, Extra: o.Extra})
+			Known: o.Known, Client: o.Client, Header: o.Header, Extra: o.Extra, Renew: o.Renew})
 	}
 }
 

@@ -244,6 +244,8 @@ func (p Peer) errorFor(status int, f errorBody) *llm.Error {
 		return llm.Errorf(llm.ContextFull, "the conversation is too long for %s: %s", p.Model, says)
 	case status < 500 && status != http.StatusTooManyRequests && isBadHistory(f):
 		return llm.Errorf(llm.BadHistory, "%s refuses the order of the messages: %s", p.Host(), says)
+	case isNotUnicode(f, status):
+		return llm.Errorf(llm.BadHistory, "%s refuses a character of the conversation: %s", p.Host(), says)
 	case f.hasWord("engine_overloaded_error"):
 		return llm.Errorf(llm.Overloaded, "%s is overloaded: %s", p.Host(), says)
 	case status == http.StatusTooManyRequests:

@@ -96,6 +96,9 @@ func (x *Exchange) Post(
 	req.Header.Set("Accept", "text/event-stream")
 	req.Header.Set("User-Agent", "muster")
 	maps.Copy(req.Header, header)
+	if err := checkHeader(req.Header); err != nil {
+		return llm.Reply{}, x.errorOf(ctx, err)
+	}
 	client := *c
 	// A redirect would carry the key and the conversation to a host that nobody named.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -122,9 +125,14 @@ func (x *Exchange) Post(
 	return x.read(ctx, bufio.NewReaderSize(stream, 32<<10), to)
 }
 
-// encode returns a body as JSON, with the fields of Extra in place of those of the same names. The fields are in one
-// order for all requests of a peer, because the vendors' caches compare bytes.
+// encode returns a body as JSON that is all Unicode, with the fields of Extra in place of those of the same names. The
+// fields are in one order for all requests of a peer, because the vendors' caches compare bytes.
 func (p Peer) encode(body any) ([]byte, error) {
+	text, err := p.encodeFields(body)
+	return toUnicode(text), err
+}
+
+func (p Peer) encodeFields(body any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false) // a prompt with code in it is shorter without
@@ -185,6 +193,7 @@ func (x *Exchange) read(ctx context.Context, stream *bufio.Reader, to Reader) (l
 		if problem := checkJSON(e.data); problem != "" {
 			return llm.Reply{}, x.errLimit("has an event that %s", problem)
 		}
+		e.data = bytes.ToValidUTF8(e.data, []byte("\ufffd"))
 		if e.name == "error" || isErrorEvent(e.data) {
 			return llm.Reply{}, x.ErrorInStream(e.data)
 		}

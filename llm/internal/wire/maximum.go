@@ -3,7 +3,9 @@ package wire
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,11 +14,13 @@ import (
 	"muster/llm"
 )
 
-// Maximum is the longest reply that a server is known to allow because it has said so. The zero Maximum knows none. It
-// is safe for concurrent use.
+// Maximum is the longest reply that a server is known to allow because it has said so, and the longest that the account
+// can pay for. The zero Maximum knows none. It is safe for concurrent use.
 type Maximum struct {
-	Host   string // as errors name the server: its port is no limit
-	tokens atomic.Int64
+	Host       string // as errors name the server: its port is no limit
+	tokens     atomic.Int64
+	affordable atomic.Int64
+	isTold     atomic.Bool // that replies are short because of the account
 }
 
 // UnknownMost is the longest reply that is asked for of a model whose longest one is not known.
@@ -26,27 +30,37 @@ const UnknownMost = 128_000
 const firstLonger = 32_000
 
 // Ask asks for a reply of at most limit tokens; 0 sends no limit. A limit that the server refuses is lowered to the one
-// that it names. A reply that was cut at its limit is asked for again with twice as much, up to most tokens, and what
-// was shown of it is declared void. When nothing longer is to be had, the reply that was cut is the result. The usage
-// is that of all replies.
+// that it names, also where that is what the account can pay for, which is said in a Note. A reply that was cut at its
+// limit is asked for again with twice as much, up to most tokens, and what was shown of it is declared void. When
+// nothing longer is to be had, the reply that was cut is the result. The usage is that of all replies.
 func (m *Maximum) Ask(
 	limit, most int, emit func(llm.Delta), ask func(limit int) (r llm.Reply, isCut bool, err error),
 ) (llm.Reply, error) {
+	if emit == nil {
+		emit = func(llm.Delta) {}
+	}
 	limit = m.Bound(limit)
 	r, isCut, err := ask(limit)
 	if lower := m.lower(err, limit); lower > 0 {
+		isPoor := llm.KindOf(err) == llm.Spent
 		limit = lower
 		r, isCut, err = ask(limit)
+		switch {
+		case isPoor && err == nil && !m.isTold.Swap(true):
+			emit(llm.Delta{Note: fmt.Sprintf("the account at %s can pay for a reply of %d tokens only, so no longer "+
+				"ones are asked for: raise its credit or its limit", m.Host, lower)})
+		case isPoor && llm.KindOf(err) == llm.Spent: // the number was another one
+			m.affordable.Store(0)
+		}
 	}
 	for err == nil && isCut {
+		m.affordable.CompareAndSwap(int64(limit), 0) // the credit may have been raised meanwhile
 		used := cmp.Or(limit, r.Usage.Output)
 		longer := m.Bound(min(max(2*used, firstLonger), most))
 		if longer <= used {
 			break
 		}
-		if emit != nil {
-			emit(llm.Delta{Again: true})
-		}
+		emit(llm.Delta{Again: true})
 		next, isNextCut, errNext := ask(longer)
 		switch {
 		case errNext == nil:
@@ -66,16 +80,26 @@ func (m *Maximum) lower(err error, limit int) int {
 	if m.Learn(err, limit) {
 		return m.Bound(limit)
 	}
-	if llm.KindOf(err) == llm.ContextFull {
+	switch llm.KindOf(err) {
+	case llm.ContextFull:
 		return namedRoom(m.says(err), limit)
+	case llm.Spent:
+		if most := namedAffordable(m.says(err), limit); most > 0 {
+			m.affordable.Store(int64(most))
+			return most
+		}
 	}
 	return 0
 }
 
-// Bound returns a limit of a reply, or the maximum if the limit is larger. 0, which sends no limit, stays.
+// Bound returns a limit of a reply, or the maximum if the limit is larger. 0, which sends no limit, stays, unless the
+// account cannot pay for it.
 func (m *Maximum) Bound(limit int) int {
 	if most := int(m.tokens.Load()); most > 0 {
-		return min(limit, most)
+		limit = min(limit, most)
+	}
+	if most := int(m.affordable.Load()); most > 0 && (limit == 0 || limit > most) {
+		return most
 	}
 	return limit
 }
@@ -135,6 +159,37 @@ func namedRoom(message string, limit int) int {
 		}
 	}
 	return 0
+}
+
+// What servers say of the tokens that an account can pay for, in lower case: OpenRouter's words, and those of others.
+//
+// https://openrouter.ai/docs/api-reference/errors
+var (
+	affords  = pattern(`afford(?:able)?\b[^0-9$€£¥]{0,40}(\d[\d,]*)(\.\d)?`)
+	suffices = pattern(`(?:only|at most|up to|maximum of|max|covers|allows|leaves|enough for|sufficient for|remaining|left)` +
+		`[^0-9$€£¥]{0,20}(\d[\d,]*) +(?:[a-z]+ +)?tokens?\b()`)
+	isLeft = pattern(`(\d[\d,]*) +(?:[a-z]+ +)?tokens? +` +
+		`(?:(?:is|are|can be) +)?(?:affordable|afforded|left|remaining|available)()`)
+	notAfforded = pattern(`(?:not|n't|n’t) +afford`) // what follows is too much
+)
+
+// namedAffordable returns how many tokens an account can pay for, by a message that says so, or 0. The message may also
+// name what was asked for, which is more.
+func namedAffordable(message string, limit int) (most int) {
+	message = notAfforded().ReplaceAllString(strings.ToLower(message), "")
+	for _, words := range []func() *regexp.Regexp{affords, suffices, isLeft} {
+		for _, m := range words().FindAllStringSubmatch(message, -1) {
+			n, err := strconv.Atoi(strings.ReplaceAll(m[1], ",", ""))
+			isNumber := err == nil && m[2] == "" && n >= minLimit
+			if isNumber && (limit == 0 || n < limit) && (most == 0 || n < most) {
+				most = n
+			}
+		}
+		if most > 0 {
+			break
+		}
+	}
+	return most
 }
 
 // namedMaximum returns the largest number below limit in a message about the limit of a reply, or 0. All servers that

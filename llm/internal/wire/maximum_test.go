@@ -60,6 +60,37 @@ func TestNamedRoom(t *testing.T) {
 	}
 }
 
+// What gateways say of an account that cannot pay for a reply as long as it was asked for.
+func TestNamedAffordable(t *testing.T) {
+	for _, c := range []struct {
+		message     string
+		limit, want int
+	}{
+		{"This request requires more credits, or fewer max_tokens. You requested up to 64000 tokens, but can only afford 29891. To increase, visit https://openrouter.ai/settings/credits and upgrade to a paid account", 64000, 29891},
+		{"This request requires more credits, or fewer max_tokens. You requested up to 64000 tokens, but can only afford 29891.", 0, 29891},
+		{"More credits or a smaller max_tokens are needed: 64000 tokens were asked for, and you can only afford 29891.", 0, 29891},
+		{"Insufficient credits: you can afford at most 12,345 output tokens", 0, 12345},
+		{"You cannot afford 64000 tokens; your balance covers 3000 tokens.", 0, 3000},
+		{"You can't afford a reply of 64000 tokens, only 3000 tokens", 64000, 3000},
+		{"Insufficient balance. Affordable max_tokens: 4096", 0, 4096},
+		{"insufficient credit; affordable tokens=8000 (requested 32000)", 32000, 8000},
+		{"Payment required: the balance allows 5000 tokens, 32000 were requested", 32000, 5000},
+		{"402: you have 7000 tokens remaining on this key", 32000, 7000},
+		{"only 1500 tokens can be afforded", 32000, 1500},
+		{"you can only afford 29891 tokens", 4000, 0}, // no trouble of the limit
+		{"you can only afford 12 tokens", 64000, 0},
+		{"you can only afford $0.50 of this request", 64000, 0},
+		{"you can only afford 512.75 of this request", 64000, 0},
+		{"Insufficient Balance", 64000, 0},
+		{"Prompt tokens limit exceeded: 5121 > 3902. To increase, visit https://openrouter.ai/settings/credits", 64000, 0},
+		{"Your credit balance is too low to access the Anthropic API.", 64000, 0},
+	} {
+		if got := namedAffordable(c.message, c.limit); got != c.want {
+			t.Errorf("%s: %d, want %d", c.message, got, c.want)
+		}
+	}
+}
+
 // A reply that is cut is asked for again with twice as much, as far as there is more.
 func TestAsk(t *testing.T) {
 	// server allows so many tokens of a reply, and ends one that may have so many.

@@ -35,7 +35,8 @@ var spendWords = []string{
 	"used all available credits", "credits are depleted", "credits have been exhausted", "exceeded your current quota",
 	"quota has been exhausted", "quota exhausted", "free allocated quota exceeded", "spend limit", "spending limit",
 	"usage limit", "billing hard limit", "account is not active", "account is suspended", "please recharge",
-	"in arrears", "overdue payment", "unpaid invoice",
+	"in arrears", "overdue payment", "unpaid invoice", "only afford", "can afford", "cannot afford", "can't afford",
+	"affordable",
 }
 
 // isSpendLimit reports whether the credit or the quota of the account is gone, which no waiting brings back. A limit
@@ -176,6 +177,23 @@ var historyWords = []string{
 	"`redacted_thinking` blocks", "thought signature", "thought_signature",
 	"must be passed back", "reasoning_content is missing", "missing `reasoning_content`", "missing reasoning_content",
 	"encrypted content", "duplicate tool call id", "`tool_use` ids must be unique",
+}
+
+// notUnicode finds what servers, and the libraries and data bases behind them, say of characters that they do not take:
+// half of a surrogate pair, NUL, and bytes that are no UTF-8.
+var notUnicode = pattern(`surrogate|\butf-?8\b|unicode|hex escape|\bnul\b|null (byte|character)|\\u0000|\\x00|` +
+	`\b0x00\b|(invalid|illegal|control) character`)
+
+// isNotUnicode reports whether the server refuses a character of the conversation.
+func isNotUnicode(f errorBody, status int) bool {
+	message := strings.ToLower(f.Message)
+	switch status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		return notUnicode().MatchString(message)
+	case http.StatusInternalServerError: // the server fails with each request that has one
+		return strings.Contains(message, "surrogate")
+	}
+	return false
 }
 
 // isBadHistory reports whether the server refuses how the messages of the conversation follow each other.
