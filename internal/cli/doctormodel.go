@@ -78,9 +78,11 @@ func examineModel(ctx context.Context, a *App, name string) (workspace.Findings,
 	x.known = settings.Endpoints.Known(name, x.choice)
 	model, err := newModel(a, name, settings, x.observe)
 	if err != nil {
-		return nil, err
+		x.broken("key", err, muster.HintOf(err))
+		return x.findings(), nil
 	}
-	model = retry.Wrap(model, retry.Options{Patience: -1, FirstTimeout: modelTimeout, IdleTimeout: modelTimeout})
+	model = retry.Wrap(model, retry.Options{Patience: -1, FirstTimeout: modelTimeout, IdleTimeout: modelTimeout,
+		OnNote: func(line string) { x.note("key", line, "") }})
 	x.lookUp()
 	reply, err := model.Reply(ctx, examRequest(true), nil)
 	isRefused := x.status == http.StatusBadRequest || x.status == http.StatusUnprocessableEntity
@@ -166,8 +168,11 @@ func (x *modelExam) lookUp() {
 func (x *modelExam) failed(err error) {
 	e := &llm.Error{Kind: llm.BadRequest, Err: err}
 	errors.As(err, &e)
-	fixKey := "see what is in " + x.settings.Endpoints.KeyName(x.name)
-	if x.settings.Endpoints.KeyName(x.name) == "" {
+	fixKey := "see what is in " + x.access.KeyName
+	switch {
+	case x.access.Source.Command != "":
+		fixKey = "see what this prints:  " + x.access.Source.Command
+	case x.access.KeyName == "":
 		fixKey = "name the key:  endpoints: {NAME: {url: URL, key_env: VARIABLE}} in your own config.yaml"
 	}
 	isAnswer := x.status >= 400 && x.status != http.StatusProxyAuthRequired || e.Kind == llm.Spent
@@ -198,7 +203,7 @@ func (x *modelExam) failed(err error) {
 // acceptKey sets that the server has taken the request with what was sent as a key.
 func (x *modelExam) acceptKey() {
 	switch {
-	case x.access.Key != "":
+	case x.access.Key+x.access.Source.Command != "":
 		x.well("key", "was sent, and the server takes the request")
 	case len(x.access.Header) > 0:
 		x.well("key", "your headers were sent, and the server takes the request")

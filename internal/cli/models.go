@@ -128,9 +128,10 @@ func (a *App) openTeam(j Job) (*team.Team, error) {
 			known := knownModel(s, cmp.Or(name, s.Model), a.Env)
 			return known.Window, known.ReplyLimit()
 		},
-		OnBegin:    func(ctx context.Context) { rememberServer(ctx, a, j.Workspace, j.Settings) },
-		Log:        a.logger(),
-		Secrets:    slices.Concat(secretValues(a), redact.InURLs(s.Model), s.Endpoints.Secrets(), secrets),
+		OnBegin: func(ctx context.Context) { rememberServer(ctx, a, j.Workspace, j.Settings) },
+		Log:     a.logger(),
+		Secrets: slices.Concat(secretValues(a), redact.InURLs(s.Model), s.Endpoints.Secrets(), endpointKeys.values(),
+			secrets),
 		MCPServers: func() []team.MCPServer { return servers }, MCPCache: mcpCache(a),
 		Sandbox: team.Sandbox(s.Sandbox), Resources: resources(s),
 		Environ: a.Env, Home: a.env("HOME"), UserDir: userDir(a), CacheDir: cacheDir(a),
@@ -252,10 +253,14 @@ func newModel(a *App, name string, s config.Settings, observe func(*http.Respons
 		return nil, err
 	}
 	known, allowed := s.Endpoints.Known(name, c), llm.Account{Requests: access.Requests, Tokens: access.Tokens}
+	key, renew, err := endpointKeys.of(a, access)
+	if err != nil {
+		return nil, muster.Errorf(muster.Invalid, "the model %s cannot be used: %w", config.Stored(name), err)
+	}
 	switch c.API() {
 	case config.Anthropic:
-		return anthropic.New(anthropic.Options{Model: c.Name, BaseURL: c.URL, Key: access.Key,
-			MaxTokens: s.Limits.MaxTokens, Effort: s.Effort, Known: known, Header: access.Header,
+		return anthropic.New(anthropic.Options{Model: c.Name, BaseURL: c.URL, Key: key, IsBearer: access.IsBearer,
+			Renew: renew, MaxTokens: s.Limits.MaxTokens, Effort: s.Effort, Known: known, Header: access.Header,
 			Extra: access.Extra, Observe: observe, Allowed: allowed}), nil
 	case config.OpenAIChat, config.OpenAIResponses:
 		// The two interfaces of the provider differ in the form of requests only.
@@ -263,7 +268,7 @@ func newModel(a *App, name string, s config.Settings, observe func(*http.Respons
 		if c.API() == config.OpenAIResponses {
 			api = openai.Responses
 		}
-		return openai.New(openai.Options{Model: c.Name, BaseURL: c.URL, Key: access.Key, API: api,
+		return openai.New(openai.Options{Model: c.Name, BaseURL: c.URL, Key: key, Renew: renew, API: api,
 			MaxTokens: s.Limits.MaxTokens, Effort: s.Effort, Known: known, Header: access.Header, Extra: access.Extra,
 			Observe: observe, Allowed: allowed}), nil
 	case config.Script:

@@ -89,6 +89,33 @@ func refusesIf(text, message string, h http.Handler) http.Handler {
 	})
 }
 
+// poor lets an account pay for replies of 29,891 tokens.
+func poor(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		var q struct {
+			Most int `json:"max_tokens"`
+		}
+		if err != nil || json.Unmarshal(body, &q) != nil || q.Most == 0 || q.Most > 29891 {
+			refuses(402, "This request requires more credits, or fewer max_tokens. You can only afford 29891.").ServeHTTP(w, r)
+			return
+		}
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		h.ServeHTTP(w, r)
+	})
+}
+
+// keyed answers requests with the bearer token, and quotes any other.
+func keyed(token string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if sent := r.Header.Get("Authorization"); sent != "Bearer "+token {
+			refuses(401, "not valid: "+sent).ServeHTTP(w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 func answers(contentType, body string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -108,6 +135,8 @@ var servers = map[string]http.Handler{
 	"model":    refuses(404, "The model does not exist"),
 	"no model": refuses(400, "Model Not Exist"),
 	"credit":   refuses(402, "Insufficient Balance"),
+	"poor":     poor(llmtest.Handler(adds(2))),
+	"keyed":    keyed("right-key-0123456789", llmtest.Handler(adds(2))),
 	"limited":  refuses(429, "Slow down."),
 	"busy":     refuses(529, "Overloaded"),
 	"picky":    refuses(400, "temperature: range: 0..1"),

@@ -13,9 +13,9 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+	"golang.org/x/net/http/httpguts"
 
 	"muster"
-	"muster/internal/durable"
 	"muster/internal/lazyregexp"
 	"muster/internal/redact"
 	"muster/internal/yamldoc"
@@ -38,12 +38,27 @@ type endpoint struct {
 
 // Access is what a model's server wants in each request beside the model's name. It holds secrets.
 type Access struct {
-	Key    string
+	Key string
+	// KeyName is the variable or the file that has the key or should have it, as messages name it, or key_command. It is
+	// "" for an endpoint without a key.
+	KeyName string
+	// IsBearer says that the key is sent as a bearer token, also where the interface has another header for it.
+	IsBearer bool
+	// Source is where the key can be read again: a server that refuses it may take the one that is there later.
+	Source KeySource
 	Header map[string]string
 	// Extra are fields of the request's body; one that is null is left out.
 	Extra map[string]json.RawMessage
 	// Requests and Tokens are how many the user allows in a minute; 0 means what the server allows.
 	Requests, Tokens int
+}
+
+// KeySource is where a key stands. The zero value is a key that stays the same while the process runs.
+type KeySource struct {
+	File string // the path of a file that has only the key
+	// Command prints the key, in the directory Dir. It is not run together with the reading of the file: the key of
+	// Access is "" there.
+	Command, Dir string
 }
 
 // endpointInFile is an endpoint as the file has it.
@@ -52,6 +67,7 @@ type endpointInFile struct {
 	API     string            `yaml:"api"` // in an endpoint: Anthropic, OpenAIChat or OpenAIResponses
 	KeyEnv  string            `yaml:"key_env"`
 	KeyFile string            `yaml:"key_file"`
+	Command string            `yaml:"key_command"`
 	Headers map[string]string `yaml:"headers"`
 	Extra   map[string]any    `yaml:"extra_body"`
 	// What the user allows in a minute.
@@ -90,7 +106,7 @@ func (e Endpoints) choose(model string, environ []string) (Choice, Access, error
 	}
 	c, err := Choose(model, environ)
 	v, _ := vendorOf(c.Provider)
-	return c, Access{Key: v.key(environment(environ))}, err
+	return c, v.access(environment(environ)), err
 }
 
 // CheckModel reports what is wrong with the name of a model. Errors are Invalid.
@@ -137,9 +153,12 @@ func (a Access) inHeader() (values []string) {
 func (e Endpoints) values(source Source) (list []Value) {
 	for _, name := range slices.Sorted(maps.Keys(e.byName)) {
 		x := e.byName[name]
-		about := "key in " + cmp.Or(x.KeyEnv, x.KeyFile)
-		if x.KeyEnv+x.KeyFile == "" {
-			about = "no key"
+		about := "no key"
+		switch name := x.keyName(); {
+		case x.Command != "":
+			about = "key from " + name
+		case name != "":
+			about = "key in " + name
 		}
 		if x.Requests > 0 {
 			about += fmt.Sprintf(", %d requests a minute", x.Requests)
@@ -175,6 +194,14 @@ func (l *fileLoader) servers(root ast.Node) error {
 		return err
 	}
 	return l.section(root, modelsKey, "models are expected here, each as provider/model: {window: TOKENS}", l.model)
+}
+
+// keyName returns what has the key of an endpoint, as Access.KeyName has it.
+func (in endpointInFile) keyName() string {
+	if in.Command != "" {
+		return "key_command"
+	}
+	return cmp.Or(in.KeyEnv, in.KeyFile)
 }
 
 // section calls read with each entry below a key. expected is the error for something else there.
@@ -242,17 +269,20 @@ func checkEndpoint(name string, in endpointInFile) string {
 	case slices.Contains(providers, name):
 		return "has the name of a provider: take another"
 	case in.Key != nil || in.APIKey != nil:
-		return "has a key in the file: name its variable with key_env, or a file that has only the key with key_file"
+		return "has a key in the file: name its variable with key_env, a file that has only the key with key_file, " +
+			"or a command that prints it with key_command"
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return "needs a url such as http://localhost:11434/v1"
 	case u.User != nil:
-		return "has a name or a key in its url: use key_env, key_file or headers"
+		return "has a name or a key in its url: use key_env, key_file, key_command or headers"
 	case !slices.Contains([]string{"", Anthropic, OpenAI, OpenAIChat, OpenAIResponses}, in.API):
 		return "has an api that is not anthropic, openai, openai-chat or openai-responses"
 	case in.Requests < 0 || in.Tokens < 0:
 		return "has a negative limit: leave it out to allow what the server allows"
 	case in.KeyEnv != "" && in.KeyFile != "":
 		return "has both key_env and key_file: leave one out"
+	case in.Command != "" && in.KeyEnv+in.KeyFile != "":
+		return "has a key_command beside key_env or key_file: leave one out"
 	}
 	return ""
 }
@@ -260,21 +290,32 @@ func checkEndpoint(name string, in endpointInFile) string {
 // readKeys reads the key of an endpoint, and the variables that its headers name as $NAME.
 func (l *fileLoader) readKeys(in endpointInFile, to *Access) (err error) {
 	get := func(variable string) string {
-		v := strings.TrimSpace(l.environ[variable])
-		if !redact.IsCredential(variable) {
+		v := trimKey(l.environ[variable])
+		switch problem := checkKey(variable, v); {
+		case !redact.IsCredential(variable):
 			err = errors.New(variable +
 				" may be seen by commands: take a variable with KEY, TOKEN or SECRET in its name")
-		} else if v == "" {
+		case v == "":
 			err = errors.New(variable + " is not set")
+		case problem != nil:
+			err = problem
 		}
 		return v
 	}
 	to.Header = map[string]string{}
 	for name, value := range in.Headers {
-		to.Header[name] = os.Expand(value, get)
+		to.Header[name] = strings.TrimSpace(os.Expand(value, get))
+		isSendable := httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(to.Header[name])
+		if err == nil && !isSendable {
+			err = fmt.Errorf("the header %q cannot be sent: a name has letters, digits and dashes, and a value is one line",
+				name)
+		}
 	}
-	if in.KeyEnv != "" {
+	if to.KeyName = in.keyName(); in.KeyEnv != "" {
 		to.Key = get(in.KeyEnv)
+	}
+	if in.Command != "" {
+		to.Source = KeySource{Command: in.Command, Dir: filepath.Dir(l.name)}
 	}
 	if in.KeyFile == "" || err != nil {
 		return err
@@ -285,9 +326,7 @@ func (l *fileLoader) readKeys(in endpointInFile, to *Access) (err error) {
 	} else if !filepath.IsAbs(path) {
 		path = filepath.Join(filepath.Dir(l.name), path)
 	}
-	data, err := durable.ReadRegular(path, MaxSize)
-	if to.Key = strings.TrimSpace(string(data)); err == nil && len(strings.Fields(to.Key)) != 1 {
-		err = errors.New(path + " has more or less than one word, which is the key")
-	}
+	to.Source.File = path
+	to.Key, err = ReadKeyFile(path)
 	return err
 }

@@ -149,7 +149,7 @@ func Choose(name string, environ []string) (Choice, error) {
 		return c, err
 	}
 	v, _ := vendorOf(c.Provider)
-	c.URL = cmp.Or(c.URL, env[v.baseURL()], v.url)
+	c.URL = cmp.Or(c.URL, strings.TrimSpace(env[v.baseURL()]), v.url)
 	// Only the vendors' own endpoints are known to need a key. A local server mostly needs none.
 	own := v.isAt(c.URL)
 	if c.Provider == OpenAI {
@@ -158,10 +158,11 @@ func Choose(name string, environ []string) (Choice, error) {
 			c.Provider = OpenAIResponses
 		}
 	}
-	if own && v.key(env) == "" {
+	access := v.access(env)
+	if own && access.Key == "" {
 		return Choice{}, noKey(v.keys[0] + " is not set")
 	}
-	return c, nil
+	return c, checkKey(access.KeyName, access.Key)
 }
 
 // noKey is the error for a model that cannot be used without a key. It says which variable is missing, and how to use
@@ -173,8 +174,9 @@ func noKey(missing string) error {
 
 func modelByKey(env map[string]string) (model string, source Source) {
 	for _, v := range vendors {
-		if v.model != "" && env[v.keys[0]] != "" {
-			return v.name + "/" + v.model, fromEnv(v.keys[0])
+		access := v.access(env)
+		if v.model != "" && access.Key != "" && (access.IsBearer || access.KeyName == v.keys[0]) {
+			return v.name + "/" + v.model, fromEnv(access.KeyName)
 		}
 	}
 	return "", FromDefault

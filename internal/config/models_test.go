@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"muster"
 	"muster/internal/testing/require"
 	"muster/llm/catalogue"
@@ -61,6 +63,9 @@ func TestChoose(t *testing.T) {
 		{name: "anthropic/x", environ: "ANTHROPIC_API_KEY=k ANTHROPIC_BASE_URL=http://p",
 			want: Choice{"anthropic", "x", "http://p"}},
 		{environ: "OPENAI_API_KEY=k", want: Choice{"openai-responses", "gpt-5.5", ""}},
+		{environ: "ANTHROPIC_AUTH_TOKEN=k OPENAI_API_KEY=k", want: Choice{"anthropic", "claude-sonnet-5", ""}},
+		{name: "anthropic/x", environ: "ANTHROPIC_AUTH_TOKEN=k ANTHROPIC_BASE_URL=http://p",
+			want: Choice{"anthropic", "x", "http://p"}},
 		{wrong: "no vendor's key is set, such as ANTHROPIC_API_KEY or OPENAI_API_KEY " +
 			"(a model without a key: --model openai/qwen3@http://localhost:11434/v1)"},
 		{name: "anthropic/x", environ: "OPENAI_API_KEY=k", wrong: "ANTHROPIC_API_KEY is not set"},
@@ -124,6 +129,40 @@ func TestVendors(t *testing.T) {
 		}
 		if p, _ := ParseModel(c.model); p.Server() != "" {
 			t.Errorf("%s needs the user's word for the server %q", c.model, p.Server())
+		}
+	}
+}
+
+// ANTHROPIC_AUTH_TOKEN is a bearer token, as Claude Code has it, and stronger than ANTHROPIC_API_KEY. Keys lose what
+// copying leaves at their ends; one that no header can hold is an error with the name of its variable.
+func TestKeysOfTheEnvironment(t *testing.T) {
+	const key = "sk-0123456789abcdef"
+	for name, c := range map[string]struct {
+		environ []string
+		want    Access
+		wrong   string
+	}{
+		"a token":           {[]string{"ANTHROPIC_AUTH_TOKEN=" + key}, Access{Key: key, KeyName: "ANTHROPIC_AUTH_TOKEN", IsBearer: true}, ""},
+		"both":              {[]string{"ANTHROPIC_API_KEY=no", "ANTHROPIC_AUTH_TOKEN=" + key}, Access{Key: key, KeyName: "ANTHROPIC_AUTH_TOKEN", IsBearer: true}, ""},
+		"an empty token":    {[]string{"ANTHROPIC_API_KEY=" + key, "ANTHROPIC_AUTH_TOKEN= "}, Access{Key: key, KeyName: "ANTHROPIC_API_KEY"}, ""},
+		"a line end":        {[]string{"ANTHROPIC_API_KEY=" + key + "\n"}, Access{Key: key, KeyName: "ANTHROPIC_API_KEY"}, ""},
+		"blanks":            {[]string{"ANTHROPIC_API_KEY= \t" + key + " \r\n"}, Access{Key: key, KeyName: "ANTHROPIC_API_KEY"}, ""},
+		"a byte order mark": {[]string{"ANTHROPIC_API_KEY=\ufeff" + key + "\u200b\u00a0"}, Access{Key: key, KeyName: "ANTHROPIC_API_KEY"}, ""},
+		"two lines":         {[]string{"ANTHROPIC_API_KEY=" + key + "\n" + key}, Access{}, "the key in ANTHROPIC_API_KEY cannot be sent"},
+		"NUL":               {[]string{"ANTHROPIC_API_KEY=" + key + "\x00x"}, Access{}, "the key in ANTHROPIC_API_KEY cannot be sent"},
+		"a dash of prose":   {[]string{"ANTHROPIC_AUTH_TOKEN=sk–" + key}, Access{}, "the key in ANTHROPIC_AUTH_TOKEN cannot be sent"},
+		"curly quotes":      {[]string{"ANTHROPIC_API_KEY=“" + key + "”"}, Access{}, "the key in ANTHROPIC_API_KEY cannot be sent"},
+		"only blanks":       {[]string{"ANTHROPIC_API_KEY= \n"}, Access{}, "ANTHROPIC_API_KEY is not set"},
+	} {
+		_, access, err := Endpoints{}.Choose("anthropic/m", c.environ)
+		if c.wrong != "" {
+			if !errors.Is(err, muster.ErrInvalid) || !strings.Contains(err.Error(), c.wrong) || strings.Contains(err.Error(), "0123456789") {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if d := cmp.Diff(c.want, access); d != "" || err != nil {
+			t.Errorf("%s: %v\n%s", name, err, d)
 		}
 	}
 }
@@ -245,11 +284,17 @@ func TestEndpoints(t *testing.T) {
 // An endpoint whose key is missing is an error only of the models that it would serve.
 func TestEndpointsWithoutTheirKey(t *testing.T) {
 	o := place(t, "", "endpoints:\n  a: {url: http://h, key_env: A_KEY}\n  b: {url: http://h, key_file: none}\n"+
-		"  c: {url: http://h, headers: {X-K: $C_TOKEN}}\n  d: {url: http://h, headers: {X-K: $HOME}}\n")
+		"  c: {url: http://h, headers: {X-K: $C_TOKEN}}\n  d: {url: http://h, headers: {X-K: $HOME}}\n"+
+		"  e: {url: http://h, key_env: E_KEY}\n  f: {url: http://h, headers: {X-K: $E_KEY}}\n"+
+		"  g: {url: http://h, headers: {X-K: \"a\\nb\"}}\n  h: {url: http://h, headers: {X K: a}}\n")
+	o.Environ = append(o.Environ, "E_KEY=sk-0123\n456789")
 	s, vs, err := Load(o)
 	require.NoError(t, err)
 	for name, want := range map[string]string{"a": "the endpoint a cannot be used: A_KEY is not set", "b": "the endpoint b cannot be used: cannot read",
-		"c": "the endpoint c cannot be used: C_TOKEN is not set", "d": "the endpoint d cannot be used: HOME may be seen by commands"} {
+		"c": "the endpoint c cannot be used: C_TOKEN is not set", "d": "the endpoint d cannot be used: HOME may be seen by commands",
+		"e": "the endpoint e cannot be used: the key in E_KEY cannot be sent", "f": "the endpoint f cannot be used: the key in E_KEY cannot be sent",
+		"g": `the endpoint g cannot be used: the header "X-K" cannot be sent`, "h": `the endpoint h cannot be used: the header "X K" cannot be sent`,
+	} {
 		_, _, err := s.Endpoints.Choose(name+"/m", o.Environ)
 		if !errors.Is(err, muster.ErrInvalid) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -63,13 +62,23 @@ func (v vendor) isAt(at string) bool {
 	return at == "" || err == nil && u.Hostname() == v.host
 }
 
-func (v vendor) key(env map[string]string) string {
-	for _, name := range v.keys {
-		if env[name] != "" {
-			return env[name]
+// access returns the key of the vendor, with the variable that has it. The token is stronger than the keys.
+func (v vendor) access(env map[string]string) Access {
+	for _, name := range append([]string{v.token()}, v.keys...) {
+		if key := trimKey(env[name]); key != "" {
+			return Access{Key: key, KeyName: name, IsBearer: name == v.token()}
 		}
 	}
-	return ""
+	return Access{KeyName: strings.Join(v.keys[:min(1, len(v.keys))], "")}
+}
+
+// token is the name of the variable that may have a bearer token. Only Anthropic's interface has another header for
+// keys.
+func (v vendor) token() string {
+	if v.api != Anthropic {
+		return ""
+	}
+	return strings.ToUpper(v.name) + "_AUTH_TOKEN"
 }
 
 // baseURL is the name of the variable that has another URL for the vendor's endpoint.
@@ -94,19 +103,6 @@ func (c Choice) Vendor() string {
 		v, _ = vendorOf(c.Provider)
 	}
 	return v.name
-}
-
-// KeyName returns the variable or the file that has the key for a model, "" where there is none.
-func (e Endpoints) KeyName(model string) string {
-	name, _, _ := strings.Cut(model, "/")
-	name = cmp.Or(e.models[model].Endpoint, name)
-	if x, ok := e.byName[name]; ok {
-		return cmp.Or(x.KeyEnv, x.KeyFile)
-	}
-	if v, ok := vendorOf(name); ok {
-		return v.keys[0]
-	}
-	return ""
 }
 
 // API returns which interface c's endpoint has: Anthropic, OpenAIChat, OpenAIResponses or Script.

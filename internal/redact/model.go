@@ -197,7 +197,9 @@ func (s *Secrets) Error(err error) error {
 	}
 	//nolint:errorlint // Only the outermost error has the text that is shown.
 	if e, ok := err.(*llm.Error); ok && e.Err != nil {
-		return &llm.Error{Kind: e.Kind, After: e.After, Status: e.Status, Err: s.Error(e.Err)}
+		shown := *e
+		shown.Err = s.Error(e.Err)
+		return &shown
 	}
 	return &hiddenError{hidden, err}
 }

@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Mark is what stands in place of a secret.
@@ -42,15 +43,37 @@ const (
 // Secrets are the values to hide. They are safe for concurrent use.
 type Secrets struct {
 	values []string
+	made   atomic.Pointer[index] // of values and what was learned; nil: nothing was searched yet
+}
 
-	// What follows is made of values when something is searched first.
-	once sync.Once
+// index is what values are searched by.
+type index struct {
+	learned *[]string // the values that were learned before it was made
 	// short are the forms that are shorter than minPiece, and long all others.
 	short, long [][]byte
 	// longest is the length of the longest form.
 	longest int
 	// grams are the places of each gram in the long forms.
 	grams map[uint64][]place
+}
+
+// learned are the values that Learn was given.
+var (
+	learned    atomic.Pointer[[]string]
+	learnMutex sync.Mutex
+)
+
+// Learn adds values to all Secrets of the process that hide anything: keys that were read after it began.
+func Learn(values ...string) {
+	learnMutex.Lock()
+	defer learnMutex.Unlock()
+	var before []string
+	if all := learned.Load(); all != nil {
+		before = *all
+	}
+	if s := New(append(slices.Clone(before), values...)...); s != nil && len(s.values) > len(before) {
+		learned.Store(&s.values)
+	}
 }
 
 // place is where a gram begins in a form.
@@ -151,8 +174,8 @@ type span struct{ from, to int }
 
 // find returns the pieces of data that are secrets, in order. They do not overlap.
 func (s *Secrets) find(data []byte) (found []span) {
-	s.once.Do(s.compile)
-	for _, form := range s.short {
+	x := s.index()
+	for _, form := range x.short {
 		for from := 0; ; {
 			i := bytes.Index(data[from:], form)
 			if i < 0 {
@@ -162,8 +185,8 @@ func (s *Secrets) find(data []byte) (found []span) {
 			from += i + len(form)
 		}
 	}
-	for at := 0; len(s.long) > 0 && at+gram <= len(data); at += gram {
-		if f, ok := widest(data, at, s.grams[binary.LittleEndian.Uint64(data[at:])]); ok {
+	for at := 0; len(x.long) > 0 && at+gram <= len(data); at += gram {
+		if f, ok := widest(data, at, x.grams[binary.LittleEndian.Uint64(data[at:])]); ok {
 			found = append(found, f)
 			at = max(at, (f.to/gram-1)*gram)
 		}
@@ -209,9 +232,8 @@ func widest(data []byte, at int, places []place) (f span, ok bool) {
 // safeEnd returns up to where data can be shown while more may follow: what is behind it may be the beginning of a
 // secret.
 func (s *Secrets) safeEnd(data []byte) int {
-	s.once.Do(s.compile)
-	n := 0
-	for _, forms := range [][][]byte{s.short, s.long} {
+	n, x := 0, s.index()
+	for _, forms := range [][][]byte{x.short, x.long} {
 		for _, form := range forms {
 			for k := min(len(form)-1, len(data)); k > n; k-- {
 				if data[len(data)-k] == form[0] && bytes.HasPrefix(form, data[len(data)-k:]) {
@@ -226,7 +248,7 @@ func (s *Secrets) safeEnd(data []byte) int {
 		return end
 	}
 	// The end of a secret may be the beginning of the next. It is not cut in two.
-	before := max(0, end-s.longest)
+	before := max(0, end-x.longest)
 	for _, f := range s.find(data[before:]) {
 		if before+f.from < end && end < before+f.to {
 			end = before + f.to
@@ -235,25 +257,43 @@ func (s *Secrets) safeEnd(data []byte) int {
 	return end
 }
 
-func (s *Secrets) compile() {
+// index returns the index of the values and of what was learned.
+func (s *Secrets) index() *index {
+	more := learned.Load()
+	x := s.made.Load()
+	if x != nil && x.learned == more {
+		return x
+	}
+	values := s.values
+	if more != nil {
+		values = slices.Concat(values, *more)
+	}
+	x = newIndex(values)
+	x.learned = more
+	s.made.Store(x)
+	return x
+}
+
+func newIndex(values []string) *index {
 	seen := map[string]bool{}
-	s.grams = map[uint64][]place{}
-	for _, v := range s.values {
+	x := &index{grams: map[uint64][]place{}}
+	for _, v := range values {
 		for _, form := range forms(v) {
 			data := []byte(form)
 			switch {
 			case len(form) < minSecret || seen[form] || len(form) < minPiece && isOrdinary(form):
 			case len(form) < minPiece:
-				s.short = append(s.short, data)
+				x.short = append(x.short, data)
 			default:
-				s.long = append(s.long, data)
+				x.long = append(x.long, data)
 				for i := range len(data) - gram + 1 {
 					g := binary.LittleEndian.Uint64(data[i:])
-					s.grams[g] = append(s.grams[g], place{data, i})
+					x.grams[g] = append(x.grams[g], place{data, i})
 				}
 			}
 			seen[form] = true
-			s.longest = max(s.longest, len(form))
+			x.longest = max(x.longest, len(form))
 		}
 	}
+	return x
 }

@@ -318,3 +318,22 @@ func TestRecordsStayJSON(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+// A key that is learned later is hidden by the Secrets that there are, also where they have searched before.
+func TestLearnedKeys(t *testing.T) {
+	const later = "later-0123456789abcdef-of-a-command"
+	s := New(key)
+	if got := s.String("it is " + later); got != "it is "+later {
+		t.Errorf("not learned yet: %s", got)
+	}
+	Learn(later, "", later)
+	for _, of := range []*Secrets{s, New(key), s.With("another-0123456789")} {
+		if got := of.String(key + " and " + later + " and " + later[:20]); got != Mark+" and "+Mark+" and "+Mark {
+			t.Error(got)
+		}
+	}
+	var none *Secrets
+	if none.String(later) != later {
+		t.Error("no secrets hide something")
+	}
+}
