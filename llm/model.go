@@ -142,6 +142,8 @@ type Spec struct {
 	// Polls: it is asked again and again until something has changed. The same answer twice is no sign of a
 	// loop.
 	Polls bool `json:"-"`
+	// Optional: a request that is refused because of it can be made without it.
+	Optional bool `json:"-"`
 }
 
 // OnlyReads reports whether a call of the tool with this input only reads.
@@ -202,6 +204,10 @@ type Error struct {
 	After  time.Duration // how long to wait before asking again; 0: not said
 	Status int           // the HTTP status, 0 if there was none
 	Err    error         // a sentence for people
+
+	// Tools are the Optional tools without which a request that is a BadRequest may be taken: those that the server
+	// names, or all where it speaks of tools and does not say which.
+	Tools []string
 
 	// Malformed says of an Incomplete reply that it came whole and makes no sense. It is asked for again once only:
 	// a server that answers so twice does it each time.

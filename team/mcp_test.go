@@ -1,7 +1,9 @@
 package team_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -178,5 +180,30 @@ func TestMCPPrompts(t *testing.T) {
 	}
 	if _, err := prompt(); err == nil {
 		t.Error("a prompt after the run")
+	}
+}
+
+// refuser is a model whose server does not take a tool.
+type refuser struct{ llm.Model }
+
+// Reply implements llm.Model.
+func (m refuser) Reply(ctx context.Context, r llm.Request, emit func(llm.Delta)) (llm.Reply, error) {
+	for _, s := range r.Tools {
+		if s.Name == "mcp__view__look" && s.Optional {
+			return llm.Reply{}, &llm.Error{Kind: llm.BadRequest, Err: errors.New("its schema is wrong"), Tools: []string{s.Name}}
+		}
+	}
+	return m.Model.Reply(ctx, r, emit)
+}
+
+// A tool of a server that the model's server refuses is left out of the requests, and one line says so.
+func TestRefusedMCPTool(t *testing.T) {
+	t.Parallel()
+	h := onFiles(t)
+	change, _ := withMCP(t)
+	h.run(h.open(refuser{h.scripted(`speakers: {lead: [{do: [{mcp__view__alter: {}}]}, {say: Done.}]}`)}, change)).ends(0, time.Minute)
+	const line = "is asked without the tool mcp__view__look, because of which its server refused a request: its schema is wrong"
+	if h.noted(line) != 1 || !strings.Contains(h.said("lead"), "it was altered") {
+		t.Error(h.tail())
 	}
 }

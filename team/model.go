@@ -24,6 +24,7 @@ type providers struct {
 	limiters retry.Limiters
 	outages  retry.Outages
 	openings openings
+	tools    retry.Tools
 }
 
 // models opens the models of the members that live here.
@@ -127,7 +128,8 @@ func (m *models) counted(
 	model = m.spending.meter.Model(model, caller, m.site.config.priceOf(name))
 	return func(overload time.Duration) llm.Model {
 		tell.Overload = overload
-		return openingModel{retry.Wrap(model, tell), name, &m.providers.openings}
+		tries := m.providers.tools.Wrap(retry.Wrap(model, tell), name, tell.OnNote)
+		return openingModel{tries, name, &m.providers.openings}
 	}
 }
 

@@ -45,6 +45,8 @@ type Tool struct {
 	Description string          `json:"description"`
 	Schema      json.RawMessage `json:"schema"`
 	ReadOnly    bool            `json:"read_only,omitempty"` // as the server says
+	// Renamed has the real names of properties by those that they have in Schema, where these differ.
+	Renamed map[string]string `json:"renamed,omitempty"`
 }
 
 // Prompt is a text that a server has for people to begin with.
@@ -107,13 +109,13 @@ func (c *catalogue) addTools(all []*sdk.Tool, s Server) {
 			continue
 		}
 		seen[t.Name] = true
-		schema, ok := frozen(t.InputSchema)
+		schema, renamed, ok := offered(t.InputSchema)
 		if !ok || len(t.Name) > 256 || len(c.Tools) == maxTools {
 			c.LeftOut++
 			continue
 		}
 		c.Tools = append(c.Tools, Tool{Name: t.Name, Description: foreign(t.Description, maxDescription),
-			Schema: schema, ReadOnly: t.Annotations != nil && t.Annotations.ReadOnlyHint})
+			Schema: schema, Renamed: renamed, ReadOnly: t.Annotations != nil && t.Annotations.ReadOnlyHint})
 	}
 }
 
@@ -133,24 +135,6 @@ func (c *catalogue) addPrompts(all []*sdk.Prompt, server string) {
 // pass for a mark of the runtime.
 func foreign(s string, most int) string {
 	return text.EscapeTags(text.CutBytes(strings.TrimSpace(text.Clean(s)), most))
-}
-
-// frozen returns the schema of a tool's input as its bytes stay; ok is false for one that is too large. Providers take
-// only the schema of an object, without alternatives at its top.
-func frozen(schema any) (_ json.RawMessage, ok bool) {
-	s, _ := clean(schema, 0).(map[string]any)
-	if s == nil {
-		s = map[string]any{}
-	}
-	for _, key := range []string{"$schema", "oneOf", "anyOf", "allOf", "not"} {
-		delete(s, key)
-	}
-	s["type"] = "object"
-	if _, ok := s["properties"].(map[string]any); !ok {
-		s["properties"] = map[string]any{}
-	}
-	data, err := json.Marshal(s)
-	return data, err == nil && len(data) <= maxSchema
 }
 
 // clean returns a value of JSON whose texts are foreign ones. What lies too deep is left out.
@@ -185,12 +169,15 @@ type stored struct {
 	Newest  *catalogue `json:"newest"`
 }
 
+// form is changed with what is made of a server's list, so that what was remembered before is asked for again.
+const form = "2"
+
 // file returns where the tools of a server are remembered, "" where nothing is. Another definition is another server.
 func (s *server) file() string {
 	if s.pool.Cache == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(s.pool.Dir + "\x00" + s.Name + "\x00" + s.Text))
+	sum := sha256.Sum256([]byte(s.pool.Dir + "\x00" + s.Name + "\x00" + s.Text + "\x00" + form))
 	return filepath.Join(s.pool.Cache, hex.EncodeToString(sum[:16])+".json")
 }
 

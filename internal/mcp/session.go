@@ -2,10 +2,8 @@ package mcp
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -40,6 +39,17 @@ type session struct {
 	isLocal  bool        // it is a program
 	ended    func()      // is called once, to end everything
 	denied   atomic.Bool // an HTTP server has asked for credentials
+	answers  answers
+	closed   atomic.Bool // the program has closed its output
+	logLine  func(line string)
+	running  *sync.WaitGroup // what goes on in the background
+}
+
+// log logs what a server has printed beside its messages.
+func (x *session) log(text string) {
+	line := said(text)
+	x.words.set(line)
+	x.logLine(line)
 }
 
 // end ends the connection and the program of the server. It may be called several times, and waits for the end.
@@ -54,15 +64,24 @@ func (x *session) explain(err error) error {
 			", or put a token into its headers, as in Authorization: Bearer ${TOKEN}")
 	case errors.Is(err, errTooLong):
 		err = errTooLong // without the words of the SDK around it
-	case err == nil || errors.Is(err, sdk.ErrConnectionClosed) || x.isLocal && !isAnswer && !errors.Is(err, errSilent):
-		err = errors.New("it has closed the connection") // for a program there is no other reason
+	case isAnswer || errors.Is(err, errSilent):
+	case err == nil || x.closed.Load() || isEnd(err):
+		err = errors.New("it has closed the connection")
 		x.words.wait()
+	case x.isLocal:
+		err = fmt.Errorf("it has given an answer of a wrong form (%w)", err)
 	}
 	text := said(err.Error())
 	if line := x.words.last(); line != "" {
 		text += " (the last line that it printed: " + line + ")"
 	}
 	return errors.New(text)
+}
+
+// isEnd reports whether an error says that a connection has ended.
+func isEnd(err error) bool {
+	return slices.ContainsFunc([]error{sdk.ErrConnectionClosed, io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe,
+		os.ErrClosed, syscall.EPIPE}, func(end error) bool { return errors.Is(err, end) })
 }
 
 // errSilent is the error of a server that does not answer when a connection begins.
@@ -72,7 +91,8 @@ var errSilent = fmt.Errorf("it has not answered within %s", clock.Duration(start
 // that comes second.
 func (s *server) open(ctx context.Context) (x *session, err error) {
 	for _, version := range []string{"2025-11-25", ""} {
-		x = &session{name: s.Name, kill: func() {}, isLocal: s.URL == ""}
+		x = &session{name: s.Name, kill: func() {}, isLocal: s.URL == "", logLine: s.logLine,
+			running: &s.pool.running}
 		transport, closeAll, errDial := s.pool.dial(s, x)
 		if errDial != nil {
 			return nil, errDial
@@ -102,6 +122,11 @@ func (s *server) open(ctx context.Context) (x *session, err error) {
 		err = errSilent
 	}
 	return nil, x.explain(err)
+}
+
+// logLine logs what the server has printed for people.
+func (s *server) logLine(line string) {
+	s.pool.Log.Debug("MCP server", "server", s.Name, "says", s.pool.Secrets.String(line))
 }
 
 // reach makes the transport to a server. closeAll closes what is left when the connection has ended.
@@ -162,12 +187,11 @@ func (s *server) overStdio(x *session) (_ sdk.Transport, closeAll func(), err er
 	in, out, errs := files[1], files[2], files[4]
 	x.words.done = make(chan struct{})
 	s.pool.running.Go(func() {
-		x.words.read(errs, func(line string) {
-			s.pool.Log.Debug("MCP server", "server", s.Name, "says", s.pool.Secrets.String(line))
-		})
+		x.words.read(errs, x.logLine)
 	})
 	x.kill = func() { _ = process.Kill() }
-	return &sdk.IOTransport{Reader: &messages{r: bufio.NewReader(out), Closer: out}, Writer: in,
+	messages := x.messages(out)
+	return &sdk.IOTransport{Reader: messages, Writer: noting{in, &x.answers},
 			MaxLineLength: -1}, sync.OnceFunc(func() {
 			_ = in.Close()
 			late := time.AfterFunc(closeGrace, x.kill)
@@ -179,48 +203,35 @@ func (s *server) overStdio(x *session) (_ sdk.Transport, closeAll func(), err er
 			// What the program has said last arrives before its output is closed.
 			_ = errs.SetReadDeadline(time.Now().Add(closeGrace))
 			<-x.words.done
-			_, _ = out.Close(), errs.Close()
+			_, _, _ = messages.Close(), out.Close(), errs.Close()
 		}), nil
 }
 
-// messages are the lines of a server's output that are messages. Some programs print other lines too, which are left
-// out, as other clients do.
-type messages struct {
-	io.Closer
-	r    *bufio.Reader
-	rest []byte // of the last message
-}
-
-// Read reads a message, or a part of one.
-func (m *messages) Read(p []byte) (int, error) {
-	for len(m.rest) == 0 {
-		line, err := m.line()
-		if err != nil {
-			return 0, err
-		}
-		if begin := bytes.TrimSpace(line); len(begin) > 0 && (begin[0] == '{' || begin[0] == '[') && json.Valid(begin) {
-			m.rest = line
-		}
+// messages returns the messages in the output of a program, one a line, as the SDK can read them.
+func (x *session) messages(out io.Reader) *io.PipeReader {
+	r, w := io.Pipe()
+	send := func(m []byte) error {
+		_, err := w.Write(append(m, '\n')) // one call: others may send too
+		return err
 	}
-	n := copy(p, m.rest)
-	m.rest = m.rest[n:]
-	return n, nil
-}
-
-// errTooLong is the error of a message that is longer than maxMessage.
-var errTooLong = fmt.Errorf("it has sent more than %d MB at once", maxMessage>>20)
-
-// line returns the next line, with its end.
-func (m *messages) line() (line []byte, err error) {
-	for {
-		part, err := m.r.ReadSlice('\n')
-		if line = append(line, part...); len(line) > maxMessage {
-			return nil, errTooLong
+	x.answers.inject = func(m []byte) { _ = send(m) } // the connection has ended otherwise
+	lines := &lineReader{r: bufio.NewReader(out)}
+	x.running.Go(func() {
+		for {
+			line, err := lines.line()
+			for _, m := range x.answers.received(line, x.log) {
+				if send(m) != nil {
+					return
+				}
+			}
+			if err != nil {
+				x.closed.Store(true)
+				_ = w.CloseWithError(err)
+				return
+			}
 		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
-		}
-	}
+	})
+	return r
 }
 
 // words keeps the last line that the program of a server has printed for people.
@@ -237,15 +248,20 @@ func (w *words) read(r io.Reader, log func(line string)) {
 	for {
 		part, err := lines.ReadSlice('\n') // of a longer line the parts count as lines
 		if line := said(string(part)); line != "" {
-			w.mu.Lock()
-			w.line = line
-			w.mu.Unlock()
+			w.set(line)
 			log(line)
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return
 		}
 	}
+}
+
+// set sets the last line.
+func (w *words) set(line string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.line = line
 }
 
 // wait returns when all was read, or after a moment if the program has not ended.
@@ -307,7 +323,7 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	b.session.denied.Store(answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden)
 	answer.Body = &limitedBody{answer.Body, 4 * maxMessage}
-	return answer, nil
+	return answer, mendAnswer(r, answer, b.session.log)
 }
 
 // limitedBody is a body that ends with an error when it is too long.

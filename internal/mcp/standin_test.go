@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) {
 		standIn(kind)
 		os.Exit(0)
 	}
+	strayGrace = 100 * time.Millisecond
 	goleak.VerifyTestMain(m)
 }
 
@@ -122,10 +124,16 @@ func answer(from io.Reader, to io.Writer, kind string, most int) {
 		var r struct {
 			ID     json.RawMessage
 			Method string
-			Params struct{ Name string }
+			Params struct {
+				Name      string
+				Arguments json.RawMessage
+			}
 		}
 		if json.Unmarshal(line, &r) != nil || r.ID == nil {
 			continue
+		}
+		if kind == "noisy" {
+			fmt.Fprintln(to, strings.Join(slices.Concat(noise, strays), "\n"))
 		}
 		reply := func(result string) { fmt.Fprintf(to, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", r.ID, result) }
 		switch r.Method {
@@ -133,11 +141,26 @@ func answer(from io.Reader, to io.Writer, kind string, most int) {
 			if kind == "chatty" {
 				fmt.Fprintln(to, "Server is running on stdio\n{not JSON\n[]]")
 			}
-			reply(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}`)
+			has := `{}`
+			if kind == "sloppy" {
+				has = `true,"logging":null`
+			}
+			reply(`{"protocolVersion":"2025-11-25","capabilities":{"tools":` + has + `},"serverInfo":{"name":"x","version":"1"}}`)
 		case "tools/list":
+			if kind == "sloppy" {
+				fmt.Fprintln(to, `{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"notifications/initialized"}}`)
+			}
 			reply(toolsOf(kind))
 		case "tools/call":
 			switch r.Params.Name {
+			case "say":
+				var in struct{ Answer string }
+				if _ = json.Unmarshal(r.Params.Arguments, &in); in.Answer == "" {
+					text, _ := json.Marshal(string(r.Params.Arguments))
+					reply(`{"content":[{"type":"text","text":` + string(text) + `}]}`)
+					continue
+				}
+				fmt.Fprintln(to, strings.ReplaceAll(in.Answer, "ID", string(r.ID)))
 			case "die":
 				fmt.Fprintln(os.Stderr, "fatal: out of ideas")
 				os.Exit(3)
@@ -160,6 +183,15 @@ func answer(from io.Reader, to io.Writer, kind string, most int) {
 	}
 }
 
+// strays are messages that nothing waits for. They are no log.
+var strays = []string{`{"jsonrpc":"2.0","id":77,"result":{}}`, `{"jsonrpc":"2.0","method":"notifications/progress","params":7}`,
+	`{"jsonrpc":"2.0","method":"log","params":[]}`, `{"jsonrpc":"2.0","id":8,"method":"sampling/createMessage","params":"x"}`}
+
+// noise are lines that programs print beside their messages.
+var noise = []string{"Server is running", `{"level":"info","msg":"ready"}`, `[1,2]`, `[]`, `{}`, `7`, `"text"`, `null`, `true`,
+	`{"id":1,"name":"x"}`, `{"method":"GET","path":"/x"}`, `{"jsonrpc":"1.0","id":1,"result":{}}`, `{"jsonrpc":"2.0"}`,
+	`{"jsonrpc":"2.0","method":5}`, `{"jsonrpc":"2.0","id":{},"method":"ping"}`, `[{"level":"info"}]`, `[2026-11-30] start`}
+
 // toolsOf returns the list of tools of a kind of server.
 func toolsOf(kind string) string {
 	list := func(tools ...string) string { return `{"tools":[` + strings.Join(tools, ",") + `]}` }
@@ -178,6 +210,14 @@ func toolsOf(kind string) string {
 			plain(strings.Repeat("long", 40)))
 	case "changing":
 		return list(plain(fmt.Sprintf("tool_%d", time.Now().UnixNano())), plain("stays"))
+	case "wrong":
+		return list(`{"name":"say","inputSchema":{"type":"object","properties":{"answer":{"type":"string"}}}}`)
+	case "odd":
+		return list(`{"name":"say","inputSchema":{"type":"object","properties":{"answer[x]":{"type":"string"}}}}`)
+	case "sloppy":
+		return `{"nextCursor":null,"tools":[5,"x",{"description":"no name"},{"name":7},{"name":"a","description":{"en":"A"},` +
+			`"inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"title":3},` +
+			`{"name":"b","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":"yes"},"icons":"x"},` + plain("ok") + `]}`
 	case "stubborn", "chatty", "bad":
 	}
 	return list(plain("ok"), plain("die"), plain("flood"), plain("garbage"))

@@ -95,14 +95,14 @@ type remoteTool struct {
 // Spec returns what models are told. A tool that does not say that it only reads may change anything.
 func (t *remoteTool) Spec() llm.Spec {
 	return llm.Spec{Name: t.shown, Description: t.Description, Schema: t.Schema, ReadOnly: t.ReadOnly,
-		NeedsPlan: !t.ReadOnly}
+		NeedsPlan: !t.ReadOnly, Optional: true}
 }
 
 // Run calls the tool.
 func (t *remoteTool) Run(ctx context.Context, c llm.Call, progress func(string)) (out llm.Result, err error) {
 	defer func() { out.ID = c.ID }()
 	return t.server.do(ctx, func(ctx context.Context, x *session) (llm.Result, error) {
-		params := &sdk.CallToolParams{Name: t.Name, Arguments: c.Input}
+		params := &sdk.CallToolParams{Name: t.Name, Arguments: t.realInput(c.Input)}
 		if progress != nil {
 			token := fmt.Sprint(t.server.pool.progress.Add(1))
 			x.progress.Store(token, progress)
@@ -148,6 +148,9 @@ func (s *server) do(ctx context.Context, f func(context.Context, *session) (llm.
 	case limited.Err() != nil:
 		return llm.ErrorResult("The MCP server %s has not answered within %v. What the call has done is unknown.",
 			s.Name, s.Timeout), nil
+	case isAnswer && wire.Code == wrongAnswer:
+		return llm.ErrorResult("The MCP server %s has given a wrong answer: %s. What the call has done is unknown.",
+			s.Name, foreign(wire.Message, maxDescription)), nil
 	case isAnswer && !errors.Is(err, sdk.ErrConnectionClosed):
 		return llm.ErrorResult("The MCP server %s refuses this: %s", s.Name, foreign(wire.Message, maxDescription)), nil
 	}

@@ -114,7 +114,8 @@ func (x *Exchange) Post(
 	if res.StatusCode >= 400 {
 		// A body that breaks off does not change what the status says.
 		body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorBody))
-		return llm.Reply{}, x.errorOf(ctx, x.bySize(x.errorForResponse(res.StatusCode, res.Header, body), body))
+		e := x.bySize(x.errorForResponse(res.StatusCode, res.Header, body), body)
+		return llm.Reply{}, x.errorOf(ctx, x.byTool(e, body))
 	}
 	if e := x.errNotStream(res.StatusCode, res.Header); e != nil {
 		return llm.Reply{}, x.errorOf(ctx, e)
@@ -195,7 +196,7 @@ func (x *Exchange) read(ctx context.Context, stream *bufio.Reader, to Reader) (l
 		}
 		e.data = bytes.ToValidUTF8(e.data, []byte("\ufffd"))
 		if e.name == "error" || isErrorEvent(e.data) {
-			return llm.Reply{}, x.ErrorInStream(e.data)
+			return llm.Reply{}, x.byTool(x.ErrorInStream(e.data), e.data)
 		}
 		done, err := to.Event(e.data)
 		if err != nil {

@@ -134,6 +134,56 @@ func saysNothing(message string) bool {
 	return strings.HasPrefix(message, "<") // a page of a proxy
 }
 
+// How servers name a tool by its position in the request: tools.3.custom, tools[3].function, "tools",3 in the path of a
+// field, and tools[0].function_declarations[3]. aboutTools finds other errors about tools.
+var (
+	toolPosition = pattern(`\btools?(?:\.|\[|"\s*,\s*)(\d+)`)
+	declaration  = pattern(`function_?declarations(?:\.|\[)(\d+)`)
+	aboutTools   = pattern(`\btools?\b|\bfunctions?\b|schema`)
+	takesNone    = pattern(`not support(ed)? (the )?(tool|function)|(tool|function)[a-z _-]* (is|are) not supported`)
+)
+
+// maxToolError is how much of the body of an error is searched for tools, in bytes.
+const maxToolError = 8 << 10
+
+// byTool sets the tools without which a request may be taken that is refused because of one.
+func (x *Exchange) byTool(e *llm.Error, body []byte) *llm.Error {
+	var optional []string
+	for _, t := range x.request.Tools {
+		if t.Optional {
+			optional = append(optional, t.Name)
+		}
+	}
+	if e.Kind != llm.BadRequest || len(optional) == 0 {
+		return e
+	}
+	said := string(body[:min(len(body), maxToolError)])
+	for _, name := range optional {
+		named, err := regexp.MatchString(`(^|[^\w-])`+regexp.QuoteMeta(name)+`($|[^\w-])`, said)
+		if err == nil && named {
+			e.Tools = append(e.Tools, name)
+		}
+	}
+	if said = strings.ToLower(said); len(e.Tools) > 0 || takesNone().MatchString(said) {
+		return e
+	}
+	at := declaration().FindStringSubmatch(said)
+	if at == nil {
+		at = toolPosition().FindStringSubmatch(said)
+	}
+	if at != nil {
+		if i, err := strconv.Atoi(at[1]); err == nil && i < len(x.request.Tools) && x.request.Tools[i].Optional {
+			e.Tools = []string{x.request.Tools[i].Name}
+			e.Err = fmt.Errorf("%w (the tool is %s)", e.Err, e.Tools[0])
+			return e
+		}
+	}
+	if aboutTools().MatchString(said) {
+		e.Tools = optional
+	}
+	return e
+}
+
 // PromptSize returns how many bytes of a request are text.
 func PromptSize(r llm.Request) (n int) {
 	for _, s := range r.System {
