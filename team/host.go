@@ -87,6 +87,7 @@ func (h *host) serve(
 	removeTemporaryDir := func() {}
 	defer func() {
 		h.site.helper.set(nil)
+		h.site.hooks.End()
 		if l, err := launched(); err == nil {
 			closeErr := l.Close()
 			logDropped(uncancelled, log, "closing the launcher", closeErr)

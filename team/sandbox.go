@@ -44,6 +44,7 @@ func (s *site) setLaunchers(
 	}
 	s.hooks.Start(forHooks, foreign, s.journal)
 	return s.hookAgents(ctx, members), func() {
+		s.hooks.End()
 		removeHooksDir()
 		removeToolsDir()
 	}, nil

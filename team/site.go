@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -116,7 +117,7 @@ func (s site) forRun(ctx context.Context, last muster.Run) (*site, error) {
 	s.workspace = w
 	s.runs, s.journal, s.board, s.roster = w.Runs(), w.Journal(), w.Board(), w.Roster(ctx)
 	s.post, s.requests = w.Mail(ctx), w.Requests(ctx)
-	for _, note := range s.local.Left() {
+	for _, note := range slices.Concat(s.local.Left(), hooks.Warnings(all), s.trust.PermissionNotes()) {
 		s.note(ctx, "", note)
 	}
 	return &s, nil

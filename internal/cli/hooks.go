@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,12 +12,18 @@ import (
 
 // hookFields are a hook as --json prints it.
 type hookFields struct {
-	Event   string  `json:"event"`
-	Matcher string  `json:"matcher"`
-	Command string  `json:"command"`
-	Timeout float64 `json:"timeout"`
-	File    string  `json:"file"`
-	Problem string  `json:"problem,omitempty"`
+	Event   string            `json:"event"`
+	Matcher string            `json:"matcher"`
+	Command string            `json:"command"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+	Cwd     string            `json:"cwd,omitempty"`
+	Async   bool              `json:"async,omitempty"`
+	If      string            `json:"if,omitempty"`
+	Timeout float64           `json:"timeout"`
+	File    string            `json:"file"`
+	Problem string            `json:"problem,omitempty"`
+	Notes   []string          `json:"notes,omitempty"`
 }
 
 // newHooksCommand returns muster hooks. It runs none of them.
@@ -37,11 +44,17 @@ func newHooksCommand(a *App) *cobra.Command {
 			list := []hookFields{}
 			t := view.Table{Wide: 3, Titles: []string{"EVENT", "FOR", "FILE", "COMMAND", "RUNS"}}
 			for _, h := range all {
-				list = append(list, hookFields{string(h.Event), h.Matcher, h.Command, h.Timeout.Seconds(), h.File,
-					h.Problem})
+				list = append(list, hookFields{Event: string(h.Event), Matcher: h.Matcher, Command: h.Command,
+					Args: h.Args, Env: h.Env, Cwd: h.Cwd, Async: h.Async, If: h.If, Timeout: h.Timeout.Seconds(),
+					File: h.File, Problem: h.Problem, Notes: h.Notes()})
 				runs := "yes"
+				if h.Async {
+					runs = "yes, async"
+				}
 				if h.Problem != "" {
 					runs = "no: " + text.OneLine(h.Problem)
+				} else if notes := h.Notes(); len(notes) > 0 {
+					runs = "yes, but " + text.OneLine(strings.Join(notes, ", and "))
 				}
 				t.Row(cmp.Or(text.OneLine(string(h.Event)), "-"), cmp.Or(text.OneLine(h.Matcher), "*"),
 					text.OneLine(h.File), cmp.Or(h.Gist(), "-"), runs)

@@ -31,6 +31,8 @@ type Settings struct {
 	Notify    string
 	// ClaudeHooks says that the hooks of the user's own ~/.claude/settings.json run too.
 	ClaudeHooks bool
+	// BrokenHooks says whether a hook that guards something and cannot start refuses it: deny, which "" is, or pass.
+	BrokenHooks string
 	Sandbox     Sandbox
 	// Processes, Memory, FileSize and FreeDisk say how much of the machine a program of the team may use. The last
 	// three are texts that ParseSize reads.
@@ -291,6 +293,8 @@ func (s *Settings) table() []Setting {
 			About: "how a terminal tells that something needs you: auto, bell, osc (on the desktop) or off"},
 		{Name: "claude_hooks", to: &s.ClaudeHooks, Default: "false", inRepository: isRefused,
 			About: "whether the hooks of your own ~/.claude/settings.json run too"},
+		{Name: "broken_hooks", to: &s.BrokenHooks, words: []string{"", "deny", "pass"}, inRepository: isRefused,
+			About: "whether a hook that is to guard something and cannot start refuses it: deny (the default) or pass"},
 		{Name: "sandbox.enabled", flag: "sandbox", to: &s.Sandbox.On, Default: "true", inRepository: isRefused,
 			About: "whether commands of members, checks and set-ups are confined, without a network",
 			Usage: "confine commands and checks, whatever the settings say"},

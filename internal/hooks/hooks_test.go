@@ -61,9 +61,9 @@ func TestPublishedSettings(t *testing.T) {
 		"PreToolUse Edit|Write|MultiEdit (60 s): protect.sh | ",
 		"PreToolUse Edit|Write|MultiEdit (60 s): protect2.sh | ",
 		`PreToolUse "mcp__memory__.*" (60 s): memory.sh | `,
-		"PreToolUse Bash (60 s): git.sh | its condition Bash(git *) is not read by muster: test it in the command",
+		`PreToolUse Bash (60 s, if "Bash(git *)"): git.sh | `,
 		"PreToolUse * (60 s): | it has another form than a matcher with a list of hooks",
-		`PreToolUse "(?=x)" (60 s): look.sh | its matcher is neither a list of names nor a regular expression of RE2`,
+		`PreToolUse "(?=x)" (60 s): look.sh | its matcher (?=x) is neither a list of names nor a regular expression of RE2`,
 		"Stop * (600 s): long.sh | ",
 	}
 	if !slices.Equal(got, want) {
@@ -113,6 +113,7 @@ func TestMistakesInFiles(t *testing.T) {
 		"hooks:\n  Stop:\n    - matcher: x\n      hooks: [{type: http}]\n": "muster.yaml:3:5: a hook of Stop cannot run: its type is http",
 		"hooks:\n  Stop:\n    - comand: x\n":                               "muster.yaml:3:7: ",
 		"hooks:\n  PreToolUse:\n    - matcher: '('\n      command: x\n":    "a hook of PreToolUse cannot run: its matcher",
+		"hooks:\n  Stop:\n    - {command: x, args: 5}\n":                   "muster.yaml:3:",
 		"hooks: []\n": "muster.yaml:1:8: hooks has named entries",
 	} {
 		if _, err := find(t, "{}", text, all); err == nil || !strings.Contains(err.Error(), want) {
@@ -133,11 +134,22 @@ func TestMistakesInFiles(t *testing.T) {
 	}
 }
 
+// Muster's own file has the same fields, also in the short form.
+func TestFieldsInOwnFile(t *testing.T) {
+	yaml := "hooks:\n  PreToolUse:\n    - {matcher: [Edit, Write], command: sh, args: [x], env: {A: b}, cwd: d, if: Edit(*.go)}\n" +
+		"    - matcher: NotebookEdit\n      hooks: [{command: y, async: true}]\n"
+	found := require.Value(find(t, "{}", yaml, all))(t)
+	if len(found) != 2 || found[0].Problem != "" || found[1].Problem != "its matcher NotebookEdit fits no tool of muster" ||
+		found[0].String() != `"Edit, Write" (60 s, args ["x"], env {"A":"b"}, cwd "d", if "Edit(*.go)"): sh` {
+		t.Errorf("%v", found)
+	}
+}
+
 // Hooks of the user's home run where the user's own settings say so, without any trust.
 func TestHooksOfTheHome(t *testing.T) {
 	home := t.TempDir()
 	gittest.Write(t, home, map[string]string{".claude/settings.json": published})
-	for in, want := range map[string]int{"": 0, home: 5} {
+	for in, want := range map[string]int{"": 0, home: 6} {
 		found, err := hooks.Find(t.TempDir(), in, nil, nothing)
 		run := slices.DeleteFunc(found, func(h hooks.Hook) bool { return h.Problem != "" })
 		if err != nil || len(run) != want || want > 0 && run[0].File != "~/.claude/settings.json" {
@@ -145,6 +157,78 @@ func TestHooksOfTheHome(t *testing.T) {
 		}
 		if items := hooks.Items(found); len(items) > 0 {
 			t.Errorf("home %q: trust is asked for %v", in, items)
+		}
+	}
+}
+
+// fields is a settings file with fields of other programs.
+const fields = `{"hooks": {
+  "preToolUse": [
+    {"matcher": ["Edit", "Write"], "hooks": [{"type": "command", "command": "sh", "args": ["a b.sh", "x"]}]},
+    {"matcher": "Bash", "hooks": [
+      {"type": "command", "command": "a", "env": {"A": "1", "N": 2}, "cwd": "sub", "timeout": "30s", "shell": "bash"},
+      {"type": "command", "command": "b", "once": true, "envFile": ".env", "statusMessage": "x", "asyncRewake": false},
+      {"type": "command", "command": "c", "enabled": false},
+      {"type": "command", "command": "d", "disabled": true},
+      {"type": "command", "command": "e", "args": "x"},
+      {"type": "command", "command": "f", "shell": "powershell"},
+      {"type": "command", "command": "g", "async": true},
+      {"type": "command", "command": "h", "if": "Bash("},
+      {"type": "prompt", "prompt": "is it right?", "model": "x"}, 5]},
+    {"matcher": "Wriet", "hooks": [{"command": "i", "timeoutSec": 7}]},
+    {"matcher": "Bash", "sequential": true, "hooks": [{"command": "j", "enabled": true, "once": null}]},
+    {"matcher": "Bash", "enabled": false, "hooks": [{"command": "k"}]},
+    {"matcher": "Bash", "url": "http://x"}, {"type": "command", "bash": "n", "timeoutSec": 5}],
+  "SessionStart": {"matcher": "startup", "hooks": [{"command": "o"}]},
+  "PreCompact": [{"hooks": [{"command": "l"}]}],
+  "BeforeTool": [{"hooks": [{"command": "m"}]}]}}`
+
+// Fields of other programs that change what a hook means are read and trusted, or named.
+func TestForeignFields(t *testing.T) {
+	found := require.Value(find(t, fields, "", all))(t)
+	var got []string
+	for _, h := range found {
+		got = append(got, string(h.Event)+" "+strings.TrimSpace(h.String())+" | "+h.Problem+" | "+strings.Join(h.Notes(), "; "))
+	}
+	want := []string{
+		"BeforeTool * (60 s): m | muster has no event BeforeTool | ",
+		"PreCompact * (60 s): l | muster has no event PreCompact | ",
+		"SessionStart startup (60 s): o |  | ",
+		`PreToolUse "Edit, Write" (60 s, args ["a b.sh","x"]): sh |  | `,
+		`PreToolUse Bash (30 s, env {"A":"1","N":"2"}, cwd "sub"): a |  | `,
+		`PreToolUse Bash (60 s, ignored ["envFile","once"]): b |  | muster does not read envFile, once`,
+		"PreToolUse Bash (60 s): c | the file says that it is not enabled | ",
+		"PreToolUse Bash (60 s): d | the file says that it is not enabled | ",
+		`PreToolUse Bash (60 s): e | its field args has a value that muster does not read: "x" | `,
+		"PreToolUse Bash (60 s): f | its shell is powershell | ",
+		"PreToolUse Bash (60 s, async true): g |  | it is async, so it refuses nothing",
+		`PreToolUse Bash (60 s, if "Bash("): h | its condition Bash( is not one that muster reads: test it in the command | `,
+		"PreToolUse Bash (60 s): | its type is prompt, and muster only runs commands | ",
+		"PreToolUse Bash (60 s): | it has another form than a hook | ",
+		"PreToolUse Wriet (7 s): i | its matcher Wriet fits no tool of muster | ",
+		`PreToolUse Bash (60 s, ignored ["sequential of the matcher"]): j |  | muster does not read sequential of the matcher`,
+		"PreToolUse Bash (60 s): k | the file says that it is not enabled | ",
+		"PreToolUse * (60 s): | it has another form than a matcher with a list of hooks | ",
+		"PreToolUse * (5 s): n |  | ",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	warnings := strings.Join(hooks.Warnings(found), "\n")
+	if want := "hooks of .claude/settings.json do not run as they stand there (muster hooks): BeforeTool m: muster has no " +
+		"event BeforeTool; PreToolUse b: muster does not read envFile, once; PreToolUse e: its field args has a value that " +
+		`muster does not read: "x"; and 8 more`; warnings != want {
+		t.Errorf("the warnings are\n%s\nwant\n%s", warnings, want)
+	}
+	for _, change := range [][2]string{{`"a b.sh"`, `"c.sh"`}, {`"A": "1"`, `"A": "2"`}, {`"sub"`, `"sup"`}, {`"async": true`, `"async": false`},
+		{`"once": true`, `"other": true`}, {`"enabled": false}`, `"enabled": true}`}} {
+		items := hooks.Items(found)
+		changed, err := find(t, strings.Replace(fields, change[0], change[1], 1), "", func(i trust.Item) bool { return slices.Contains(items, i) })
+		require.NoError(t, err)
+		for _, h := range changed {
+			if h.Event == hooks.PreToolUse && h.Problem == "" {
+				t.Errorf("%q runs after the change of %q", h, change[0])
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"muster/internal/lazyregexp"
 	"muster/llm"
@@ -36,6 +37,28 @@ const callTool = "call_tool"
 func ToolNames(tool string) []string {
 	names, _ := toolNames(tool)
 	return names
+}
+
+// ownTools are muster's tools.
+const ownTools = "apply_patch bash broadcast call_tool check_background claim_task compact complete_task edit_file " +
+	"glob " +
+	"grep idle list_resources list_teammates load_skill read_file read_inbox read_resource release_task " +
+	"request_shutdown respond_shutdown review_plan save_memory search_skills search_tools send_message " +
+	"spawn_teammate stop_background subagent submit_plan task_create task_get task_list task_update todo " +
+	"verdict wait worktree_create worktree_events worktree_keep worktree_list worktree_remove worktree_run " +
+	"worktree_status write_file"
+
+// toolSubjects returns all names of muster's tools.
+var toolSubjects = sync.OnceValue(func() (all []string) {
+	for tool := range strings.FieldsSeq(ownTools) {
+		all = append(all, ToolNames(tool)...)
+	}
+	return all
+})
+
+// IsTool reports whether muster has a tool with a name, which may be one that people know it by.
+func IsTool(name string) bool {
+	return slices.ContainsFunc(toolSubjects(), func(x string) bool { return strings.EqualFold(x, name) })
 }
 
 // ToolCall is the call of a tool as hooks see it.

@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"muster/internal/testing/require"
@@ -53,7 +54,8 @@ func TestCallsAreTranslatedBothWays(t *testing.T) {
 			t.Errorf("%s is seen as %+v and comes back as %s", call.Input, c, back)
 		}
 	}
-	for matcher, want := range map[string]bool{"mcp__a__b": true, "mcp__a__.*": true, "Bash|mcp__A__b": true, "mcp__a": false} {
+	for matcher, want := range map[string]bool{"mcp__a__b": true, "mcp__a__.*": true, "Bash|mcp__A__b": true, "mcp__a": true,
+		"mcp__b": false} {
 		h := Hook{Matcher: matcher}
 		if h.compile(); h.matches([]string{"MCP__a__B", "call_tool"}) != want {
 			t.Errorf("%q matches the call of a server's tool: %v", matcher, !want)
@@ -88,15 +90,53 @@ func TestMatchers(t *testing.T) {
 		want          bool
 	}{
 		{"", "bash", true}, {"*", "bash", true}, {"Bash", "bash", true}, {"bash", "bash", true}, {"Bas", "bash", false},
-		{"BASH", "bash", false}, {"Edit|Write", "write_file", true}, {"Edit|Write", "edit_file", true},
+		{"BASH", "bash", true}, {"Edit|Write", "write_file", true}, {"Edit|Write", "edit_file", true},
 		{"MultiEdit", "edit_file", true}, {"Write", "apply_patch", true}, {"Edit|Write", "read_file", false},
-		{"mcp__memory", "mcp__memory__get", false}, {"mcp__memory__.*", "mcp__memory__get", true},
+		{"mcp__memory", "mcp__memory__get", true}, {"mcp__memory", "mcp__memory2__get", false}, {"mcp__memory__.*", "mcp__memory__get", true},
 		{"^Notebook", "bash", false}, {"Ba.h", "bash", true}, {"Bash", "worktree_run", true}, {".*", "wait", true},
-		{"Task", "subagent", true}, {"|", "bash", false},
+		{"Task", "subagent", true},
+		{"Edit, Write", "write_file", true}, {"Edit | Write", "write_file", true}, {"Write,Edit", "edit_file", true},
+		{" Write ", "write_file", true}, {"Edit Write", "write_file", true}, {"Edit;Write", "write_file", true},
+		{"Edit, Write", "read_file", false}, {"write", "write_file", true}, {"Edit, mcp__git__.*", "mcp__git__push", true},
+		{"^(Edit | Write)$", "write_file", true}, {"^(Edit|Write)$", "read_file", false}, {"edit.*", "edit_file", true},
+		{"/^(edit|write)$/i", "write_file", true}, {"/Bash/", "bash", true}, {"mcp__*", "mcp__a__b", true},
+		{"*Edit", "edit_file", true}, {"Edit*", "edit_file", true}, {"mcp__git__*", "mcp__git__push", true},
+		{"mcp__git__*", "mcp__hub__push", false}, {"^(?!Read|Grep).*$", "bash", true}, {"^(?!Read|Grep).*$", "read_file", false},
+		{"(?!Read)", "grep", true}, {"'Bash'", "bash", true}, {"Bash, *", "wait", true},
+		{"B[a,s ]*h", "bash", true}, {"mcp__my-server", "mcp__my-server__x", true},
 	} {
 		h := Hook{Matcher: c.matcher}
 		if h.compile(); h.Problem != "" || h.matches(ToolNames(c.tool)) != c.want {
 			t.Errorf("%q matches %s: %v, want %v (%s)", c.matcher, c.tool, !c.want, c.want, h.Problem)
+		}
+	}
+}
+
+// A matcher that can match nothing is a problem, and a name of no tool in one that can is a note.
+func TestMatchersThatFitNothing(t *testing.T) {
+	for _, c := range []struct {
+		event            Event
+		matcher, problem string
+		notes            string
+	}{
+		{PreToolUse, "Wriet", "its matcher Wriet fits no tool of muster", ""},
+		{PreToolUse, "Edit|Wriet", "", "its matcher names Wriet, which is no tool of muster"},
+		{PreToolUse, "Edit|NotebookEdit", "", ""},
+		{PreToolUse, "WebFetch", "its matcher WebFetch fits no tool of muster", ""},
+		{PreToolUse, "Bash(git *)", "its matcher Bash(git *) fits no tool of muster", ""},
+		{PreToolUse, "^Notebook", "its matcher ^Notebook fits no tool of muster", ""},
+		{PreToolUse, "|", "its matcher | names nothing", ""},
+		{PreToolUse, "(?<=x)y", "its matcher (?<=x)y is neither a list of names nor a regular expression of RE2", ""},
+		{PostToolUse, "mcp__any__thing", "", ""}, {PostToolUse, "mcp__any", "", ""}, {PreToolUse, "mcp__.*__write.*", "", ""},
+		{PreToolUse, "write_file, task_create", "", ""},
+		{SessionStart, "startup|clear", "", ""},
+		{SessionStart, "compact", "its matcher compact fits nothing of SessionStart, which has startup, resume", ""},
+		{Notification, "needs_attention", "", ""},
+		{Stop, "whatever", "", ""},
+	} {
+		h := Hook{Event: c.event, Matcher: c.matcher}
+		if h.compile(); h.Problem != c.problem || strings.Join(h.Notes(), "; ") != c.notes {
+			t.Errorf("%s %q: problem %q, notes %q; want %q, %q", c.event, c.matcher, h.Problem, h.Notes(), c.problem, c.notes)
 		}
 	}
 }

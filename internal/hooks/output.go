@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"muster/internal/lazyregexp"
 	"muster/internal/text"
 )
 
@@ -43,6 +44,23 @@ type output struct {
 type ended struct {
 	exit           int
 	stdout, stderr string
+}
+
+// missing matches what interpreters print whose script, or a module that it needs, is not there or cannot be read.
+var missing = lazyregexp.New(`(?im)cannot find module|module not found|^\S*modulenotfounderror:|no module named |` +
+	`can't open file |can't open perl script|could not open input file:|cannot load such file|\(loaderror\)|` +
+	`cannot open [^ ]+: no such file|no such file or directory -- |^\s*syntaxerror: |bad interpreter`)
+
+// isBroken reports whether a hook could not start because of a mistake: its program, its interpreter or its script is
+// not there or cannot be run.
+func (e ended) isBroken() bool {
+	switch e.exit {
+	case 0, 2:
+		return false
+	case 126, 127:
+		return true
+	}
+	return missing().MatchString(e.stderr)
 }
 
 // decide returns what one hook of an event decides, and what the user is to be told. An error says that what it has

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"muster"
@@ -44,7 +45,23 @@ type Runner struct {
 	launcher proc.Launcher // nil before Start
 	foreign  proc.Launcher // starts the hooks that the repository brings
 	journal  *journal.Journal
+	ending   context.Context // of async hooks
+	end      context.CancelFunc
+	running  sync.WaitGroup // async hooks
+
+	mu    sync.Mutex
+	async []*asyncHook // that run now
 }
+
+// asyncHook is an async hook that runs.
+type asyncHook struct {
+	dir    string
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// settleGrace is how long async hooks may go on in a directory that is to stay as it is.
+const settleGrace = time.Second
 
 // NewRunner returns what runs those of the hooks that have no problem, and nil if there are none. root is the root of
 // the repository. The runner runs nothing before Start.
@@ -61,6 +78,36 @@ func NewRunner(all []Hook, root string, secrets *redact.Secrets) *Runner {
 func (r *Runner) Start(own, foreign proc.Launcher, j *journal.Journal) {
 	if r != nil {
 		r.launcher, r.foreign, r.journal = own, foreign, j
+		r.ending, r.end = context.WithCancel(context.Background())
+	}
+}
+
+// End ends the async hooks that still run, and waits for them. No hook runs after it until Start.
+func (r *Runner) End() {
+	if r != nil && r.end != nil {
+		r.end()
+		r.running.Wait()
+	}
+}
+
+// Settle waits for the async hooks that run in a directory, and ends those that still run after a while: nothing may
+// write there when it returns.
+func (r *Runner) Settle(ctx context.Context, dir string) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	here := slices.DeleteFunc(slices.Clone(r.async), func(h *asyncHook) bool { return h.dir != dir })
+	r.mu.Unlock()
+	limited, cancel := context.WithTimeout(ctx, settleGrace)
+	defer cancel()
+	for _, h := range here {
+		select {
+		case <-h.done:
+		case <-limited.Done():
+			h.cancel()
+			<-h.done
+		}
 	}
 }
 
@@ -91,10 +138,15 @@ func (r *Runner) Run(ctx context.Context, m Moment) (all Outcome, err error) {
 	var done []string
 	for _, h := range r.hooks {
 		// The same command in two files is meant once.
-		if h.Event != m.Event || !h.matches(m.Names) || slices.Contains(done, h.Command) {
+		what := h.what() + ": " + h.Command
+		if h.Event != m.Event || !h.matches(m.Names) || slices.Contains(done, what) || !h.isFor(m) {
 			continue
 		}
-		done = append(done, h.Command)
+		done = append(done, what)
+		if h.Async {
+			r.inBackground(ctx, h, m)
+			continue
+		}
 		o, err := r.one(ctx, h, m)
 		if err != nil {
 			return all, err
@@ -112,6 +164,25 @@ func (r *Runner) Run(ctx context.Context, m Moment) (all Outcome, err error) {
 	return all, nil
 }
 
+// inBackground runs a hook that nothing waits for. It may outlive the moment, and not the run.
+func (r *Runner) inBackground(ctx context.Context, h Hook, m Moment) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(r.ending, cancel)
+	now := &asyncHook{dir: m.Dir, cancel: cancel, done: make(chan struct{})}
+	r.mu.Lock()
+	r.async = append(r.async, now)
+	r.mu.Unlock()
+	r.running.Go(func() {
+		_, _ = r.one(ctx, h, m) // it decides nothing
+		stop()
+		cancel()
+		r.mu.Lock()
+		r.async = slices.DeleteFunc(r.async, func(h *asyncHook) bool { return h == now })
+		r.mu.Unlock()
+		close(now.done)
+	})
+}
+
 // one runs one hook, and says in the journal what came of it.
 func (r *Runner) one(ctx context.Context, h Hook, m Moment) (Outcome, error) {
 	began := time.Now()
@@ -121,6 +192,7 @@ func (r *Runner) one(ctx context.Context, h Hook, m Moment) (Outcome, error) {
 	}
 	var o Outcome
 	message, problem := "", ""
+	broken := err != nil && !errors.Is(err, errTimeout) && !errors.Is(err, errTooMuch) || result.isBroken()
 	switch {
 	case errors.Is(err, errTimeout):
 		problem = fmt.Sprintf("it did not end within %s", clock.Duration(h.Timeout))
@@ -133,6 +205,14 @@ func (r *Runner) one(ctx context.Context, h Hook, m Moment) (Outcome, error) {
 		if o, message, err = result.decide(h.Event); err != nil {
 			o, problem = Outcome{}, "what it printed is no JSON that muster can read: "+err.Error()
 		}
+	}
+	if broken && h.isGuard() && !h.MayBreak {
+		o = Outcome{Blocked: true, Reason: "the hook cannot start (" + problem +
+			"): mend it, or set broken_hooks: pass in your own config.yaml"}
+		problem = ""
+	}
+	if h.Async {
+		o = Outcome{}
 	}
 	fields := map[string]any{"hook": string(h.Event), "command": h.Gist(), "file": h.File, "exit": result.exit,
 		"seconds": time.Since(began).Seconds(), "outcome": "ok"}
@@ -182,9 +262,8 @@ func (r *Runner) exec(ctx context.Context, h Hook, m Moment) (result ended, err 
 	if h.needsTrust {
 		launcher = r.foreign
 	}
-	process, err := launcher.Start(limited, proc.Spec{Argv: proc.Shell(h.Command), Dir: m.Dir,
-		Env: proc.WithVariables(m.Env, "PWD="+m.Dir, "CLAUDE_PROJECT_DIR="+r.root), Stdin: bytes.NewReader(data),
-		Out: &stdout, Err: writer})
+	process, err := launcher.Start(limited, proc.Spec{Argv: h.argv(r.root), Dir: m.Dir,
+		Env: proc.WithVariables(m.Env, r.variables(h, m)...), Stdin: bytes.NewReader(data), Out: &stdout, Err: writer})
 	_ = writer.Close() // the hook has its own
 	if err != nil {
 		return result, err
@@ -204,6 +283,48 @@ func (r *Runner) exec(ctx context.Context, h Hook, m Moment) (result ended, err 
 	}
 	result.stdout, result.stderr = r.secrets.String(stdout.kept.String()), r.secrets.String(stderr.kept.String())
 	return result, err
+}
+
+// variables returns the variables of a hook.
+func (r *Runner) variables(h Hook, m Moment) []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(h.Env)) {
+		all = append(all, name+"="+inProject(h.Env[name], r.root))
+	}
+	return append(all, "PWD="+m.Dir, "CLAUDE_PROJECT_DIR="+r.root)
+}
+
+// argv returns the program of a hook with its arguments. A shell starts each, so that all fail alike.
+func (h Hook) argv(root string) []string {
+	if h.Args == nil && h.Cwd == "" {
+		return h.shell(h.Command)
+	}
+	script, values := `exec "$@"`, []string{}
+	if h.Args == nil {
+		values = h.shell(h.Command)
+	} else {
+		for _, value := range append([]string{h.Command}, h.Args...) {
+			values = append(values, inProject(value, root))
+		}
+	}
+	if h.Cwd != "" {
+		script = `cd -- "$1" || exit 126; shift; ` + script
+		values = append([]string{inProject(h.Cwd, root)}, values...)
+	}
+	return slices.Concat(h.shell(script), []string{"hook"}, values)
+}
+
+// shell returns what runs a script. People write for bash, and say so where they do not.
+func (h Hook) shell(script string) []string {
+	if h.Shell == "sh" {
+		return proc.Shell(script)
+	}
+	return proc.Bash(script)
+}
+
+// inProject returns a text with the root of the repository in place of its variable, where no shell reads it.
+func inProject(text, root string) string {
+	return strings.NewReplacer("${CLAUDE_PROJECT_DIR}", root, "$CLAUDE_PROJECT_DIR", root).Replace(text)
 }
 
 // printed keeps the beginning of what a hook prints, and fails when it prints too much.

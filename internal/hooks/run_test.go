@@ -129,7 +129,6 @@ func TestHostileHooks(t *testing.T) {
 		"reads nothing":           {"exec 0<&-; exit 0", ""},
 		"prints broken JSON":      {"echo '{\"decision\": \"block\"'", "what it printed is no JSON that muster can read: "},
 		"fails":                   {"echo why >&2; exit 1", "exit 1: why"},
-		"is not there":            {"no-such-program-here", "exit 127: "},
 		"kills itself":            {"kill -9 $$", "exit 137"},
 		"prints what is no text":  {`printf '\377\033[2J'`, ""},
 		"prints terminal escapes": {`printf '\033]0;x\007' >&2; exit 3`, "exit 3: ]0;x"},
@@ -151,6 +150,98 @@ func TestHostileHooks(t *testing.T) {
 				t.Errorf("the problem is %q, want %q", got, c.problem)
 			}
 		})
+	}
+}
+
+// A guard that cannot start because of a mistake refuses, and says what is wrong. Other hooks, and guards that may break,
+// let the work go on.
+func TestBrokenHooks(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "guard")
+	require.NoError(t, os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o700))
+	for name, c := range map[string]struct {
+		hook   Hook
+		reason string
+	}{
+		"no program":       {Hook{Command: "no-such-program-here"}, "exit 127: "},
+		"no script":        {Hook{Command: "./no-such.sh"}, "exit 127: "},
+		"not executable":   {Hook{Command: "/etc/passwd"}, "exit 126: "},
+		"no interpreter":   {Hook{Command: script}, "exit 12"},
+		"no program, args": {Hook{Command: "no-such-program-here", Args: []string{"x"}}, "exit 127: "},
+		"no directory":     {Hook{Command: "true", Cwd: "no-such-dir"}, "exit 126: "},
+		"a script of node": {Hook{Command: "echo \"Error: Cannot find module '/x/guard.js'\" >&2; exit 1"}, "exit 1: Error: Cannot find"},
+		"a module of python": {Hook{Command: "echo 'ModuleNotFoundError: No module named x' >&2; exit 1"},
+			"exit 1: ModuleNotFoundError"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.hook.Event = PreToolUse
+			mayBreak, other := c.hook, c.hook
+			mayBreak.MayBreak, other.Event = true, PostToolUse
+			w := newWorld(t, c.hook)
+			o, events := w.run(t, PreToolUse, nil, "Write")
+			if !o.Blocked || !strings.HasPrefix(o.Reason, "the hook cannot start ("+c.reason) ||
+				!strings.HasSuffix(o.Reason, "): mend it, or set broken_hooks: pass in your own config.yaml") ||
+				events[0].Text("outcome") != "blocked" || events[0].Text("text") != o.Reason {
+				t.Errorf("the outcome is %+v, and the journal has %+v", o, events)
+			}
+			for _, h := range []Hook{mayBreak, other} {
+				o, events := newWorld(t, h).run(t, h.Event, nil, "Write")
+				if o.Blocked || events[0].Text("outcome") != "failed" || !strings.HasPrefix(events[0].Text("text"), c.reason) {
+					t.Errorf("%+v: the outcome is %+v, and the journal has %+v", h, o, events)
+				}
+			}
+		})
+	}
+}
+
+// A hook runs with its arguments, variables and directory, and with bash where it does not say sh.
+func TestFieldsOfHooks(t *testing.T) {
+	for want, h := range map[string]Hook{
+		"a b|$HOME|ROOT/x":  {Command: "printf", Args: []string{"%s|%s|%s", "a b", "$HOME", "${CLAUDE_PROJECT_DIR}/x"}},
+		"1 ROOT":            {Command: `echo "$A $B"`, Env: map[string]string{"A": "1", "B": "$CLAUDE_PROJECT_DIR"}},
+		"sub ROOT":          {Command: `echo "$(basename "$PWD") $CLAUDE_PROJECT_DIR"`, Cwd: "sub"},
+		"sub":               {Command: "basename", Args: []string{"ROOT/sub"}, Cwd: "${CLAUDE_PROJECT_DIR}/sub"},
+		"bash":              {Command: `[[ -n $BASH_VERSION ]] && echo bash`, Shell: "bash"},
+		"sh":                {Command: "echo sh", Shell: "sh"},
+		"for go test":       {Command: "echo for go test", If: "Bash(go test *)"},
+		"for the directory": {Command: "echo for the directory", If: "Write(src/**)"},
+	} {
+		h.Event = UserPromptSubmit
+		w := newWorld(t, h, Hook{Event: UserPromptSubmit, Command: "echo never", If: "Bash(git *)"})
+		require.NoError(t, os.Mkdir(filepath.Join(w.dir, "sub"), 0o700))
+		names, in := []string{"Bash", "bash"}, map[string]any{"command": "cd x && go test ./..."}
+		if h.If == "Write(src/**)" {
+			names, in = []string{"Write", "write_file"}, map[string]any{"file_path": filepath.Join(w.dir, "src/a.go")}
+		}
+		o, events := w.run(t, UserPromptSubmit, map[string]any{"tool_input": in}, names...)
+		if want = strings.ReplaceAll(want, "ROOT", w.dir); len(o.Context) != 1 || o.Context[0] != want {
+			t.Errorf("%+v: the outcome is %+v, %+v; want %q", h, o, events, want)
+		}
+	}
+}
+
+// Nothing waits for an async hook, which decides nothing, and End ends it.
+func TestAsyncHooks(t *testing.T) {
+	w := newWorld(t, Hook{Event: PreToolUse, Async: true, Command: "touch begun; sleep 600; touch never"},
+		Hook{Event: PreToolUse, Async: true, Command: "echo no >&2; exit 2"})
+	if o, _ := w.run(t, PreToolUse, nil, "Bash"); o.Blocked {
+		t.Errorf("the outcome is %+v", o)
+	}
+	wait.For(t, "the hook runs", func() bool {
+		_, err := os.Stat(filepath.Join(w.dir, "begun"))
+		return err == nil
+	})
+	w.Settle(t.Context(), t.TempDir()) // it runs elsewhere
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.Settle(ctx, w.dir)
+	if len(w.async) != 0 {
+		t.Error("the hook runs on where all is to stay as it is")
+	}
+	w.run(t, PreToolUse, nil, "Bash")
+	w.End()
+	if _, err := os.Stat(filepath.Join(w.dir, "never")); err == nil {
+		t.Error("End has waited for the end of the hook")
 	}
 }
 

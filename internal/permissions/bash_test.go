@@ -29,7 +29,8 @@ var usual = []string{"deny bash(git push *)", "deny bash(rm -rf *)", "deny bash(
 // TestEverydayScriptsDoNotAsk: of scripts that run nothing that is denied, at most 2% are asked about.
 func TestEverydayScriptsDoNotAsk(t *testing.T) {
 	scripts, asked := lines(t, "everyday.txt", "\n----\n")[1:], 0
-	p := policy(t, Auto, append(usual, "deny write_file(.github/**)")...)
+	p := policy(t, Auto, append(usual, "deny write_file(.github/**)", "deny Read(./.env)", "deny Read(./.env.*)",
+		"deny Read(secrets/**)", "deny Read(~/.ssh/**)")...)
 	for _, script := range scripts {
 		if d := p.Decide(bash(script), nil); d.Action != Allow {
 			asked++

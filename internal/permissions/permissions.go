@@ -244,6 +244,8 @@ func (d *decision) command() {
 				}
 				return r.allows(tool, c)
 			})
+		d.decide(shown(c.Words), "the command may read that file", whole, false,
+			func(r Rule) truth { return r.mayBeReadBy(c) }, never)
 		if !isReading(c) {
 			d.decide(shown(c.Words), "the command may write that file", whole, false,
 				func(r Rule) truth { return r.mayBeWritten(c) }, never)

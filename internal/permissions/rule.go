@@ -32,6 +32,7 @@ type Rule struct {
 var (
 	fileTools    = []string{"write_file", "edit_file", "apply_patch"}
 	commandTools = []string{"bash", "worktree_run"}
+	readTools    = []string{"read_file", "grep"} // grep prints what files have
 )
 
 // ParseRule reads a rule: a tool, as in write_file, or a tool with what it is about, as in bash(git push *) and
@@ -50,8 +51,8 @@ func ParseRule(a Action, text, file string) (Rule, error) {
 		r.tools = commandTools
 	case "write", "edit", "multiedit", "notebookedit", "write_file", "edit_file", "apply_patch":
 		r.tools = fileTools
-	case "read":
-		r.tools = []string{"read_file"}
+	case "read", "read_file":
+		r.tools = readTools
 	case "grep", "glob":
 		r.tools = []string{strings.ToLower(name)}
 	case "webfetch", "websearch":
@@ -69,12 +70,18 @@ func ParseRule(a Action, text, file string) (Rule, error) {
 	case hasAbout && about == "":
 		return r, muster.Errorf(muster.Invalid, "%q is no rule: between the parentheses is nothing", text)
 	case !hasAbout, about == "*", about == "**":
+		if slices.Equal(r.tools, readTools) {
+			r.tools = readTools[:1]
+		}
 		return r, nil
 	case slices.Equal(r.tools, commandTools):
 		r.parseCommand(about)
 		return r, nil
 	}
-	r.path = strings.TrimPrefix(strings.TrimPrefix(about, "./"), "/")
+	if rest, isBelowHome := strings.CutPrefix(about, "~/"); isBelowHome { // a member has another home
+		about = "**/" + rest
+	}
+	r.path = strings.TrimLeft(strings.TrimPrefix(about, "./"), "/")
 	if strings.HasSuffix(r.path, "/") {
 		r.path += "**"
 	}
@@ -208,6 +215,43 @@ func (r Rule) mayBeWritten(c shellcommands.Command) truth {
 		isFile := func(name string) bool { return name != "" && r.hasPath(name) }
 		if isFile(prefix) || isFile(value) || isFile(suffix) {
 			return perhaps
+		}
+	}
+	return no
+}
+
+// showers are programs that only read, and that print nothing of what is in the files that they are given.
+var showers = strings.Fields("echo printf true false test [ cd pwd ls stat du df which type basename dirname " +
+	"realpath readlink pgrep hash uname id whoami printenv tree find")
+
+// searchers are programs whose first operand is no file.
+var searchers = strings.Fields("grep egrep fgrep rg sed jq")
+
+// mayBeReadBy says how far a command reads a file of the rule that it names.
+func (r Rule) mayBeReadBy(c shellcommands.Command) truth {
+	if r.path == "" || !r.isFor("read_file") || c.Starts {
+		return no
+	}
+	is := perhaps
+	if isReading(c) {
+		if is = yes; slices.Contains(showers, c.Words[0].Text) {
+			return no
+		}
+	}
+	operands := c.Words[1:]
+	if slices.Contains(searchers, c.Words[0].Text) { // the first operand is what is searched for
+		if i := slices.IndexFunc(operands, func(w shellcommands.Word) bool { return !isOption(w.Text) }); i >= 0 {
+			operands = operands[i+1:]
+		}
+	}
+	for _, w := range operands {
+		if !w.IsKnown() {
+			continue
+		}
+		for _, mark := range []string{"", "=", ":", "@"} { // --file=NAME, HEAD:NAME, @NAME
+			if _, name, found := strings.Cut(w.Text, mark); found && name != "" && r.hasPath(name) {
+				return is
+			}
 		}
 	}
 	return no

@@ -39,6 +39,9 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 		return llm.ErrorResult("%d of your background jobs still run: wait for them, or stop them "+
 			"with check_background, before you call complete_task.", n), nil
 	}
+	if dir, err := c.dir(ctx); err == nil { // else there is no lane
+		c.hooks.runner.Settle(ctx, dir)
+	}
 	// The landing is a record with this claim's fence: after a crash it is recovered, and a lost claim is refused.
 	defer c.presence.showActivity(ctx, "lands")()
 	warning := ""

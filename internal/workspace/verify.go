@@ -177,7 +177,11 @@ func (t Trust) Hooks(home string) ([]hooks.Hook, error) {
 	if !settings.ClaudeHooks {
 		home = ""
 	}
-	return hooks.Find(w.root, home, settings.SectionsNamed("hooks"), trusted.TrustsItem)
+	all, err := hooks.Find(w.root, home, settings.SectionsNamed("hooks"), trusted.TrustsItem)
+	for i := range all {
+		all[i].MayBreak = settings.BrokenHooks == "pass"
+	}
+	return all, err
 }
 
 // Permissions returns what the settings say of permissions, and what the user has allowed here for good. Without
@@ -193,12 +197,23 @@ func (t Trust) Permissions() (p permissions.Settings, granted []string, err erro
 		return p, nil, err
 	}
 	p, err = permissions.FromSections(settings.SectionsNamed(permissions.Section))
+	rules, _ := permissions.FromClaude(w.root, hooks.IsTool)
+	p.Rules = append(p.Rules, rules...)
 	for _, g := range trusted.Allowed {
 		if g.Kind == trust.Permission {
 			granted = append(granted, g.Name)
 		}
 	}
 	return p, granted, err
+}
+
+// PermissionNotes returns a line for each file of the repository whose rules for Claude Code do not all hold.
+func (t Trust) PermissionNotes() []string {
+	if t.w.options.Config == nil {
+		return nil
+	}
+	_, notes := permissions.FromClaude(t.w.root, hooks.IsTool)
+	return notes
 }
 
 // driverItem returns the drivers of the repository's own config as an item.
