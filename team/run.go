@@ -114,6 +114,7 @@ func (r *teamRun) begin(
 		for _, n := range notes {
 			r.site.note(ctx, "", n)
 		}
+		r.site.noteLeftOut(ctx)
 		r.site.emit(ctx, journal.RunNote, "", map[string]any{"text": r.host.rights(), "rights": true})
 		return r.putPlaybook(ctx)
 	})
@@ -163,6 +164,7 @@ func (r *teamRun) resume(ctx context.Context, run muster.Run, more string) (sum 
 		}
 		r.site.emit(ctx, journal.RunResumed, muster.Lead, map[string]any{"goal": run.Goal, "target": r.site.branch})
 		r.site.note(ctx, "", keptSettings(r.site.branch, r.site.config))
+		r.site.noteLeftOut(ctx)
 		if more == "" {
 			return nil
 		}

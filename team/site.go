@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/hooks"
+	"muster/internal/instructions"
 	"muster/internal/landing"
 	"muster/internal/localfiles"
 	"muster/internal/mailbox"
@@ -47,7 +49,8 @@ type site struct {
 	workspace  *workspace.Workspace
 	secrets    *redact.Secrets // nil: there are none
 	local      *localfiles.Set // the files of the user's that lanes and checks get; nil: none
-	log        *slog.Logger    // never nil
+	texts      *instructions.Files
+	log        *slog.Logger // never nil
 	listeners  *subscribers
 	helper     *gitHelper
 	trust      workspace.Trust // what the user has said about the repository
@@ -114,7 +117,7 @@ func (s site) forRun(ctx context.Context, last muster.Run) (*site, error) {
 	if s.lanes, s.lander, err = s.repository.OpenLanes(ctx, w); err != nil {
 		return nil, err
 	}
-	s.workspace = w
+	s.workspace, s.texts = w, &instructions.Files{Root: string(w.Paths()), Home: c.Home, Config: c.UserDir}
 	s.runs, s.journal, s.board, s.roster = w.Runs(), w.Journal(), w.Board(), w.Roster(ctx)
 	s.post, s.requests = w.Mail(ctx), w.Requests(ctx)
 	for _, note := range slices.Concat(s.local.Left(), hooks.Warnings(all), s.trust.PermissionNotes()) {
@@ -212,6 +215,28 @@ func (s *site) target() string { return "refs/heads/" + s.branch }
 // note tells the user something about the run, or about a member; "" is none.
 func (s *site) note(ctx context.Context, member muster.Name, text string) {
 	s.emit(ctx, journal.RunNote, member, map[string]any{"text": text})
+}
+
+// maxLeftOut is how many lines a run begins with about what members do not read.
+const maxLeftOut = 8
+
+// noteLeftOut tells the user which instructions and skills no member reads.
+func (s *site) noteLeftOut(ctx context.Context) {
+	var lines []string
+	for _, line := range s.texts.News(s.texts.Read().Left) {
+		lines = append(lines, "instructions: "+line)
+	}
+	for _, skill := range s.config.skills(s.workspace.Paths()) {
+		if skill.Problem != "" && !skill.IsSecond {
+			lines = append(lines, fmt.Sprintf("skills: %s is not used: %s", skill.Place, skill.Problem))
+		}
+	}
+	for _, line := range lines[:min(len(lines), maxLeftOut)] {
+		s.note(ctx, "", line)
+	}
+	if n := len(lines) - maxLeftOut; n > 0 {
+		s.note(ctx, "", fmt.Sprintf("%d more instructions or skills are not read", n))
+	}
 }
 
 // emit writes an event to the journal. A journal that cannot be written stops nobody, because nothing depends on it:

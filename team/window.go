@@ -143,10 +143,15 @@ func windowParts(messages []llm.Message) (parts []view.WindowPart) {
 
 func splitInstructions(text string) []string {
 	const end = "</instructions>\n"
-	if i := strings.Index(text, end); i >= 0 && saidPart(text) == "project instructions" {
-		return []string{text[:i+len(end)], text[i+len(end):]}
+	var parts []string
+	for saidPart(text) == "project instructions" {
+		i := strings.Index(text, end)
+		if i < 0 {
+			break
+		}
+		parts, text = append(parts, text[:i+len(end)]), text[i+len(end):]
 	}
-	return []string{text}
+	return append(parts, text)
 }
 
 // saidPart returns the part that a text of the runtime belongs to. The runtime's marks tell: in what others write they

@@ -35,6 +35,7 @@ type Kind struct {
 	// Alone is the name of a file that has its directory for itself: what else lies there or below is not looked at.
 	// "" is for any Markdown file but those that tell people, or all agents, about a directory.
 	Alone string
+	All   bool // these count too
 	// InRoot says that Dir in the root of the repository is one of the directories.
 	InRoot bool
 	// Check returns why a file cannot be used, or "". If nil, all can.
@@ -47,7 +48,7 @@ func (k Kind) isFile(name string) bool {
 		return strings.EqualFold(name, k.Alone)
 	}
 	name = strings.ToLower(name)
-	return path.Ext(name) == ".md" && !slices.Contains([]string{"readme.md", "agents.md", "claude.md"}, name)
+	return path.Ext(name) == ".md" && (k.All || !slices.Contains([]string{"readme.md", "agents.md", "claude.md"}, name))
 }
 
 // File is one file.
@@ -64,6 +65,8 @@ type File struct {
 	Place string
 	// IsUser says that it is the user's own, or comes with muster, and is not the repository's.
 	IsUser bool
+	// IsSecond says that it has a Problem because another file has its name.
+	IsSecond bool
 	// Problem says why it cannot be used; "": it can. A file with a Problem is shown to people and to no model.
 	Problem string
 }

@@ -64,17 +64,24 @@ func (f *finder) look(base, show string, dirs ...string) {
 			found := File{Path: filepath.Join(base, filepath.FromSlash(name)), IsUser: show != "",
 				Below: strings.TrimSuffix(strings.TrimPrefix(name, dir+"/"), path.Ext(name))}
 			// Two directories are often one, by a link.
-			real, err := filepath.EvalSymlinks(found.Path)
-			if err == nil && f.seen[real] || len(f.files) == maxFiles {
+			real, rel, err := Resolve(found.Path, base)
+			if real != "" && f.seen[real] || len(f.files) == maxFiles {
 				continue
 			}
 			f.seen[real] = true
+			isFile := f.isFile(path.Base(name))
 			found.Place, found.Name = name, found.Below
-			if f.Alone != "" {
+			if f.Alone != "" && isFile {
 				found.Place, found.Name = path.Dir(name), path.Dir(name)
 			}
 			found.Place, found.Name = text.OneLine(path.Join(show, found.Place)), text.OneLine(path.Base(found.Name))
-			content, err := read(root, name)
+			content := ""
+			if err == nil || !isFile && errors.Is(err, ErrKeys) {
+				content, err = read(root, rel)
+			}
+			if errors.Is(err, ErrOutside) && show != "" {
+				err = errors.New("it leads out of " + show)
+			}
 			if e, ok := errors.AsType[*fs.PathError](err); ok {
 				err = e.Err // without the paths of this machine
 			}
@@ -82,6 +89,12 @@ func (f *finder) look(base, show string, dirs ...string) {
 				found.Problem = "it cannot be read: " + muster.PlainText(err)
 			} else {
 				found.parse(content)
+			}
+			if err == nil && f.Alone != "" && !isFile {
+				if found.Head.Text("description") == "" {
+					continue // a text about the directory
+				}
+				found.Problem = "it is no directory with a " + f.Alone
 			}
 			f.check(&found)
 			f.files = append(f.files, found)
@@ -99,7 +112,7 @@ func (f *finder) check(found *File) {
 	}
 	key := muster.RoleKey(found.Name)
 	if other, isTaken := f.taken[key]; isTaken {
-		found.Problem = fmt.Sprintf("a %s in %s has the same name", f.Word, other)
+		found.IsSecond, found.Problem = true, fmt.Sprintf("a %s in %s has the same name", f.Word, other)
 	} else if key == "" {
 		found.Problem = "its name has no letters"
 	} else {
@@ -107,13 +120,18 @@ func (f *finder) check(found *File) {
 	}
 }
 
-// walk returns the files of the kind below a directory, in order.
+// walk returns the files of the kind below a directory, in order. To these it adds the directories that cannot be
+// looked at, and the Markdown files that stand where files of the kind have a directory for themselves.
 func (f *finder) walk(root *os.Root, dir string) (files []string) {
 	entries := 0
 	var walk func(dir string, depth int)
 	walk = func(dir string, depth int) {
 		in, err := durable.Dirs{Root: root}.OpenDir(filepath.FromSlash(dir))
 		if err != nil {
+			fi, err := os.Stat(filepath.Join(root.Name(), filepath.FromSlash(dir)))
+			if err == nil && fi.IsDir() {
+				files = append(files, dir)
+			}
 			return
 		}
 		list, err := in.ReadDir(maxEntries - entries)
@@ -131,9 +149,10 @@ func (f *finder) walk(root *os.Root, dir string) (files []string) {
 			return cmp.Or(isLink(a)-isLink(b), strings.Compare(a.Name(), b.Name()))
 		})
 		for _, e := range list {
-			if f.isFile(e.Name()) {
+			isStray := f.Alone != "" && depth == 0 && dir != f.Dir && strings.EqualFold(path.Ext(e.Name()), ".md")
+			if isFile := f.isFile(e.Name()); isFile || isStray {
 				files = append(files, path.Join(dir, e.Name()))
-				if f.Alone != "" {
+				if isFile && f.Alone != "" {
 					return
 				}
 			}

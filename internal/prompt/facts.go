@@ -20,7 +20,7 @@ type Facts struct {
 	CommandLimits string
 	// Git says how the user's checkout stands; "" if it is not known.
 	Git string
-	// Instructions are what Instructions returned for the root.
+	// Instructions are those of the project and the user, as package instructions returned them.
 	Instructions string
 	// Skills are the skills that the member can load, as skills.List returned them.
 	Skills string

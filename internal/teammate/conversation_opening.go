@@ -11,6 +11,7 @@ import (
 
 	"muster"
 	"muster/internal/compact"
+	"muster/internal/instructions"
 	"muster/internal/memory"
 	"muster/internal/paths"
 	"muster/internal/prompt"
@@ -244,6 +245,7 @@ type surroundings struct {
 	gitState      func(context.Context) string
 	commandLimits string
 	permissions   string
+	instructions  *instructions.Files
 	skills        []skills.Skill
 	roles         []roles.Role
 	memory        func() (repository, user memory.Dir)
@@ -263,7 +265,7 @@ func (s *surroundings) texts(ctx context.Context, isSubagent bool) ([]string, er
 	}
 	f := prompt.Facts{Root: string(s.home), Now: time.Now(), Check: run.CheckText(), CommandLimits: s.commandLimits,
 		Permissions: s.permissions, Target: strings.TrimPrefix(run.Target, "refs/heads/"),
-		Instructions: s.secrets.String(prompt.Instructions(string(s.home), "", prompt.MaxInstructions))}
+		Instructions: s.secrets.String(s.instructions.Read().Text)}
 	if !isSubagent {
 		list, _ := skills.List(s.skills)
 		f.Skills = s.secrets.String(list)

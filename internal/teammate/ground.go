@@ -50,6 +50,11 @@ func (d *diary) note(ctx context.Context, task muster.TaskID, text string) error
 	return d.journal.Emit(ctx, muster.Event{Kind: journal.RunNote, Task: task, Fields: map[string]any{"text": text}})
 }
 
+// told notes for the user something that the member has met.
+func (d *diary) told(ctx context.Context, text string) {
+	d.event(ctx, journal.RunNote, map[string]any{"text": text})
+}
+
 // replied writes an event with what a reply has cost. more is what else is known of the turn.
 func (d *diary) replied(ctx context.Context, r llm.Reply, more map[string]any) {
 	fields := map[string]any{"stop": r.Stop, "model": r.Model, "input": r.Usage.Input, "output": r.Usage.Output,

@@ -37,6 +37,7 @@ import (
 	"muster"
 	"muster/internal/collision"
 	"muster/internal/hooks"
+	"muster/internal/instructions"
 	"muster/internal/memory"
 	"muster/internal/paths"
 	"muster/internal/permissions"
@@ -98,6 +99,9 @@ func Prefix(ctx context.Context, c Config, messages []llm.Message) (system []str
 // assemble makes the parts of a member, and gives each the things that it uses.
 func assemble(c Config) (*Member, error) {
 	name, team := c.Record.Name, &c.Overview
+	if c.Instructions == nil {
+		c.Instructions = &instructions.Files{Root: string(c.Home)}
+	}
 	jobs, todo := code.NewJobs(c.Launcher), agent.NewTodo(c.TodoLimit, c.TodoReminder)
 	var role roles.Role // the zero Role without a file, and for the lead
 	phase := &phase{}
@@ -139,7 +143,8 @@ func assemble(c Config) (*Member, error) {
 		requests: c.Requests, secrets: c.Secrets, since: muster.UnixTime(time.Now())}
 	about := &surroundings{home: c.Home, scratch: scratchPath, isLead: name == muster.Lead, run: c.Run,
 		lander: c.Lander, gitState: c.GitState, commandLimits: c.CommandLimits, permissions: c.Permissions.Line(),
-		skills: c.Skills, roles: c.Roles, memory: c.Memory, secrets: c.Secrets, tasks: claims, diary: diary}
+		instructions: c.Instructions, skills: c.Skills, roles: c.Roles, memory: c.Memory, secrets: c.Secrets,
+		tasks: claims, diary: diary}
 	onePath := &onePath{home: c.Home, isConfined: c.CommandLimits != ""}
 	lastDir := new(guarded[string])
 	newWorkdir := func() *workdir {
@@ -150,7 +155,7 @@ func assemble(c Config) (*Member, error) {
 		subagentTurns: c.SubagentTurns, files: files, todo: todo, skills: c.Skills, extra: c.Extra,
 		serverTools: c.ServerTools, memory: &memories{claims, c.Memory, c.Store.Log(), c.Secrets},
 		wraps:      &wrappers{c.Secrets, permits, userHooks, files, scratch, claims, claims.own, onePath, todo},
-		nested:     &nestedInstructions{dir: lastDir, secrets: c.Secrets},
+		nested:     newNested(lastDir, c.Instructions, c.Secrets, diary.told),
 		newWorkdir: newWorkdir, claims: claims, alone: single, facts: about.texts,
 		records: teamtools.Services{Board: c.Board, Post: c.Post, Roster: c.Roster, Requests: c.Requests,
 			Lanes: c.Lanes, Run: c.Run, Log: c.Store.Log(), Exec: files.execInLane, Revoke: claims.revoke}}
@@ -216,13 +221,14 @@ type Services struct {
 	Lanes         Lanes
 	Lander        Lander
 	Launcher      proc.Launcher
-	Environ       []string           // what commands see of the user's; nil is what proc.Environment lets through
-	CommandLimits string             // tells models what commands cannot do; "" where they are not confined
-	Secrets       *redact.Secrets    // hidden in what tools return; nil hides nothing
-	Log           *slog.Logger       // gets the errors that stop no member
-	Phases        Phases             // told when a member's model works; or nil
-	Spawned       func()             // called after each spawn, so that a supervisor starts the teammate; or nil
-	Collisions    *collision.Watcher // finds out which lanes will conflict; nil finds nothing
+	Environ       []string            // what commands see of the user's; nil is what proc.Environment lets through
+	CommandLimits string              // tells models what commands cannot do; "" where they are not confined
+	Secrets       *redact.Secrets     // hidden in what tools return; nil hides nothing
+	Log           *slog.Logger        // gets the errors that stop no member
+	Phases        Phases              // told when a member's model works; or nil
+	Spawned       func()              // called after each spawn, so that a supervisor starts the teammate; or nil
+	Collisions    *collision.Watcher  // finds out which lanes will conflict; nil finds nothing
+	Instructions  *instructions.Files // of the project and the user; nil is those of Home
 	Skills        []skills.Skill
 	Permissions   permissions.Settings
 	Granted       []string      // what the user has allowed here for good

@@ -12,10 +12,10 @@ import (
 	"sync"
 
 	"muster"
+	"muster/internal/instructions"
 	"muster/internal/memory"
 	"muster/internal/paths"
 	"muster/internal/permissions"
-	"muster/internal/prompt"
 	"muster/internal/redact"
 	"muster/internal/skills"
 	"muster/internal/text"
@@ -197,16 +197,26 @@ const (
 // nestedInstructions tells a model what the project says about a directory when a tool first touches a file there. The
 // member has one, and each of its subagents. It is kept in memory only: to be told again does no harm.
 type nestedInstructions struct {
-	dir     *guarded[string] // where the last tool has run
+	dir     *guarded[string]                       // where the last tool has run
+	files   *instructions.Files                    // of the user's checkout
+	rules   func() []instructions.Rule             // of the user's checkout, for some paths; read once
+	tell    func(ctx context.Context, line string) // people, of what is left out
 	secrets *redact.Secrets
 
 	mu   sync.Mutex
-	told map[string]string // the text of each file, by its directory
+	told map[string]string // the text of each directory, and of each rule by its file
 	size int               // of what was told
 }
 
+func newNested(
+	dir *guarded[string], files *instructions.Files, secrets *redact.Secrets, tell func(context.Context, string),
+) *nestedInstructions {
+	rules := sync.OnceValue(func() []instructions.Rule { return files.Read().Rules })
+	return &nestedInstructions{dir: dir, files: files, rules: rules, tell: tell, secrets: secrets}
+}
+
 func (n *nestedInstructions) ofSubagent() *nestedInstructions {
-	return &nestedInstructions{dir: n.dir, secrets: n.secrets}
+	return &nestedInstructions{dir: n.dir, files: n.files, rules: n.rules, tell: n.tell, secrets: n.secrets}
 }
 
 func (n *nestedInstructions) reset() {
@@ -231,7 +241,7 @@ func (n *nestedInstructions) around(ctx context.Context, c llm.Call, next tool.N
 		paths = commandPaths(dir, c)
 	}
 	for _, p := range paths {
-		for _, text := range n.next(dir, p) {
+		for _, text := range n.next(ctx, dir, p) {
 			r.Parts = append(r.Parts, llm.Text{Text: "\n" + text})
 		}
 	}
@@ -278,7 +288,9 @@ func commandPaths(dir string, c llm.Call) (paths []string) {
 	return paths
 }
 
-func (n *nestedInstructions) next(dir, name string) (texts []string) {
+// next returns what the project says about a path and was not told yet: the rules for it, and the instructions of its
+// directories.
+func (n *nestedInstructions) next(ctx context.Context, dir, name string) (texts []string) {
 	if filepath.IsAbs(name) {
 		rel, err := filepath.Rel(dir, name)
 		if err != nil {
@@ -289,27 +301,46 @@ func (n *nestedInstructions) next(dir, name string) (texts []string) {
 	if name = filepath.Clean(name); name == "." || !filepath.IsLocal(name) {
 		return nil
 	}
-	parts := strings.Split(filepath.ToSlash(name), "/")
+	name = filepath.ToSlash(name)
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	addRules := func(rules []instructions.Rule) {
+		for _, rule := range rules {
+			if rule.Covers(name) {
+				texts = n.add(texts, rule.File, rule.Text, "if you work on such files")
+			}
+		}
+	}
+	addRules(n.rules())
+	parts := strings.Split(name, "/")
 	for i := range parts[:min(len(parts), maxNestedDepth)] {
 		at := path.Join(parts[:i+1]...)
 		if fi, err := os.Lstat(filepath.Join(dir, at)); err != nil || !fi.IsDir() {
 			break // a file; or a link, which is not followed
 		}
-		text := n.secrets.String(prompt.Instructions(dir, at, prompt.MaxNestedInstructions))
-		if text == "" || text == n.told[at] {
-			continue
+		found := instructions.OfDir(dir, at)
+		texts = n.add(texts, at, found.Text, "if you work in this directory")
+		addRules(found.Rules)
+		for _, line := range n.files.News(found.Left) {
+			n.tell(ctx, "instructions: "+line)
 		}
-		if n.told == nil {
-			n.told = map[string]string{}
-		}
-		n.told[at] = text
-		if n.size += len(text); n.size > maxNestedTotal {
-			text = fmt.Sprintf("<instructions dir=%q>\n[not shown: there were many; read the AGENTS.md or CLAUDE.md "+
-				"of this directory if you work in it]\n</instructions>", at)
-		}
-		texts = append(texts, text)
 	}
 	return texts
+}
+
+// add appends a text if it is not what was told of its file or directory.
+func (n *nestedInstructions) add(texts []string, of, text, when string) []string {
+	text = n.secrets.String(text)
+	if text == "" || text == n.told[of] {
+		return texts
+	}
+	if n.told == nil {
+		n.told = map[string]string{}
+	}
+	n.told[of] = text
+	if n.size += len(text); n.size > maxNestedTotal {
+		text = fmt.Sprintf("<instructions of=%q>\n[not shown: there were many; read them with read_file %s]\n"+
+			"</instructions>", of, when)
+	}
+	return append(texts, text)
 }

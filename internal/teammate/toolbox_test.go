@@ -18,6 +18,7 @@ import (
 	"muster/internal/board"
 	"muster/internal/collision"
 	"muster/internal/hooks"
+	"muster/internal/instructions"
 	"muster/internal/paths"
 	"muster/internal/worktree"
 	"muster/journal"
@@ -404,7 +405,8 @@ func TestAMemberIsToldWhereNothingLands(t *testing.T) {
 type checkout struct {
 	*testing.T
 	*nestedInstructions
-	dir string
+	dir  string
+	told []string // people
 }
 
 func newCheckout(t *testing.T, files map[string]string) *checkout {
@@ -414,7 +416,9 @@ func newCheckout(t *testing.T, files map[string]string) *checkout {
 		t.Fatal(err)
 	}
 	scratch := filepath.Join(paths.Dir(root).Scratch(), "alice")
-	c := &checkout{t, &nestedInstructions{dir: &guarded[string]{value: scratch}}, scratch}
+	c := &checkout{T: t, dir: scratch}
+	c.nestedInstructions = newNested(&guarded[string]{value: scratch}, &instructions.Files{Root: root}, nil,
+		func(_ context.Context, line string) { c.told = append(c.told, line) })
 	for name, text := range files {
 		c.write(name, text)
 	}
@@ -482,6 +486,33 @@ func TestNestedInstructions(t *testing.T) {
 	c.reset()
 	if got := read("a/b"); !strings.Contains(got, "of b") {
 		t.Errorf("a fresh conversation reads %q", got)
+	}
+}
+
+// A rule for some paths reaches the model with the first call that names one of them, and people read what is left out.
+func TestRulesForSomePaths(t *testing.T) {
+	c := newCheckout(t, map[string]string{"a/x.go": "x", "a/y.ts": "y", "a/AGENTS.md": "of a, @none.md"})
+	rules := filepath.Join(c.files.Root, ".claude/rules")
+	if err := os.MkdirAll(rules, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(rules, "go.md"), []byte("---\npaths: '**/*.go'\n---\nof go"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := func(path string) string { return c.call("read_file", map[string]any{"path": path}, false) }
+	const ofA = "\n<instructions file=\"a/AGENTS.md\">\nof a, @none.md\n</instructions>"
+	const ofGo = "\n<instructions file=\".claude/rules/go.md\">\nof go\n</instructions>"
+	for _, x := range []struct{ path, want string }{{"a/y.ts", ofA}, {"a/x.go", ofGo}, {"new.go", ""}} {
+		if got := read(x.path); got != "done."+x.want {
+			t.Errorf("%s: %q, want %q", x.path, got, x.want)
+		}
+	}
+	c.reset()
+	if got := read("a/new.go"); got != "done."+ofGo+ofA {
+		t.Errorf("a fresh conversation reads %q", got)
+	}
+	if want := []string{"instructions: none.md, which a/AGENTS.md imports, is not read: there is no such file"}; !slices.Equal(c.told, want) {
+		t.Errorf("people read %q", c.told)
 	}
 }
 
