@@ -15,6 +15,7 @@ type skillFields struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	Place       string `json:"place"`
+	Only        string `json:"only,omitempty"`
 	Problem     string `json:"problem,omitempty"`
 }
 
@@ -31,7 +32,7 @@ func newSkillsCommand(a *App) *cobra.Command {
 		Args: namedArgs("[NAME]"),
 		Long: "A skill is a directory with a file SKILL.md. They are found in skills, .agents/skills and\n" +
 			".claude/skills, in the repository and in your home, and in the directory of your settings.\n" +
-			"With NAME, its text is shown.",
+			"With NAME, its text is shown. In the conversation /NAME hands it to the lead.",
 		RunE: func(c *cobra.Command, args []string) error {
 			root, err := team.FindRoot(c.Context(), a.workDir())
 			if err != nil {
@@ -63,9 +64,22 @@ func newSkillsCommand(a *App) *cobra.Command {
 func skillList(all []skills.Skill) []skillFields {
 	list := []skillFields{}
 	for _, s := range all {
-		list = append(list, skillFields{s.Name, s.Description, s.Place, s.Problem})
+		list = append(list, skillFields{s.Name, s.Description, s.Place, skillOnly(s), s.Problem})
 	}
 	return list
+}
+
+// skillOnly says who can start a skill that not everybody can.
+func skillOnly(s skills.Skill) string {
+	switch {
+	case !s.IsForModels() && !s.IsForPeople():
+		return "nobody"
+	case !s.IsForModels():
+		return "people"
+	case !s.IsForPeople():
+		return "models"
+	}
+	return ""
 }
 
 func skillTable(all []skills.Skill) view.Table {
@@ -74,6 +88,8 @@ func skillTable(all []skills.Skill) view.Table {
 		about := s.Description
 		if s.Problem != "" {
 			about = "not used: " + s.Problem
+		} else if only := skillOnly(s); only != "" {
+			about = "(for " + only + " only) " + about
 		}
 		t.Row(s.Name, about, s.Place)
 	}

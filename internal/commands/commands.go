@@ -1,8 +1,8 @@
 // Package commands finds the slash commands that people have: texts that a user says to an agent by a name.
 //
-// A command is a Markdown file. Find looks where people keep them for other agents, in the repository and at home, and
-// Command.Expand returns the text with the arguments in it. The text is the user's message then, and nothing else:
-// nothing here runs anything, and no field of a head grants a tool or chooses a model.
+// A command is a Markdown file, or a skill that people may start. Find looks where people keep them for other agents,
+// in the repository and at home, and Command.Expand returns the text with the arguments in it. The text is the user's
+// message then, and nothing else: nothing here runs anything, and no field of a head grants a tool or chooses a model.
 package commands
 
 import (
@@ -15,6 +15,7 @@ import (
 	"muster/internal/agentfiles"
 	"muster/internal/frontmatter"
 	"muster/internal/lazyregexp"
+	"muster/internal/skills"
 	"muster/internal/text"
 )
 
@@ -27,6 +28,8 @@ type Command struct {
 	Hint string // what the arguments are, as its file says
 
 	names []string // by which it can be called
+	also  []string // other names of a skill
+	skill *skills.Skill
 	// expand returns the text of a command that has no file.
 	expand func(ctx context.Context, args string) (string, error)
 }
@@ -41,11 +44,17 @@ func New(
 	return c
 }
 
-// Find returns the commands of a repository and of the user, the strongest first: see agentfiles.Find. The names of
-// builtin are taken. A command is called as its file is, without the directories above it, where no other one is called
-// so; otherwise these directories, or project or user, stand before its name with colons.
+// Find returns the commands of a repository and of the user, the strongest first: see agentfiles.Find. Skills come
+// before commands. The names of builtin are taken. A command is called as its file is, without the directories above
+// it, where no other one is called so; otherwise these directories, or project or user, stand before its name with
+// colons.
 func Find(root, home, config string, builtin []string) (all []Command) {
 	same, taken := map[string]int{}, map[string]string{}
+	for _, s := range skills.Usable(skills.Find(root, home, config)) {
+		if s.IsForPeople() {
+			all = append(all, newSkill(s))
+		}
+	}
 	for _, f := range agentfiles.Find(agentfiles.Kind{Dir: "commands"}, root, home, config) {
 		c := newCommand(f)
 		all = append(all, c)
@@ -83,6 +92,11 @@ func (c *Command) take(same map[string]int, taken map[string]string) {
 	names := []string{name, above + name, scope + above + name}
 	if above != "" && same[name] > 1 { // which of them is meant cannot be told
 		names = names[1:]
+	}
+	for _, other := range c.also {
+		if taken[other] == "" && other != name {
+			names = append(names, other, scope+other)
+		}
 	}
 	names = slices.Compact(names)
 	i := slices.IndexFunc(names, func(name string) bool { return taken[name] == "" })
@@ -140,6 +154,10 @@ func (c Command) Expand(ctx context.Context, args string) (said string, notes []
 		notes = append(notes, c.Place+" names the model "+model+", which is ignored: the lead has its own")
 	}
 	args = strings.TrimSpace(args)
+	if c.skill != nil {
+		said, more := expandSkill(*c.skill, args)
+		return c.withShell(said), append(notes, more...), nil
+	}
 	words, isUsed := Split(args), false
 	said = placeholder().ReplaceAllStringFunc(c.Body, func(mark string) string {
 		switch n := strings.TrimPrefix(mark, "$"); {
@@ -160,12 +178,17 @@ func (c Command) Expand(ctx context.Context, args string) (said string, notes []
 	if args != "" && !isUsed {
 		said += "\n\nARGUMENTS: " + args
 	}
-	// The template counts, and not the arguments: they are quoted, not meant.
+	return c.withShell(said), notes, nil
+}
+
+// withShell has the lead run what other agents run before they read the text. The template counts, and not the
+// arguments: they are quoted, not meant.
+func (c Command) withShell(said string) string {
 	if shellLine().MatchString(c.Body) {
 		said += "\n\nWhere this text has !`COMMAND`, run COMMAND with bash first, and go on with what it prints. " +
 			"It was not run for you."
 	}
-	return said, notes, nil
+	return said
 }
 
 // Split returns the arguments in a text: words, or what stands between quotation marks.

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -71,5 +72,53 @@ func TestExpand(t *testing.T) {
 		if c, ok := Named(all, name); ok {
 			t.Errorf("/%s is %s", name, c.Place)
 		}
+	}
+}
+
+// TestSkills: a skill is called by its name, in lower case too, or by its directory, and comes before a command.
+func TestSkills(t *testing.T) {
+	root, home := t.TempDir(), t.TempDir()
+	gittest.Write(t, root, map[string]string{
+		".claude/skills/ship/SKILL.md":   "---\nname: Deploy It\ndescription: d\nargument-hint: [where]\nmodel: haiku\ncontext: fork\n---\nShip $ARGUMENTS.",
+		".claude/skills/help/SKILL.md":   "---\ndescription: d\n---\nHelp.",
+		".claude/skills/hidden/SKILL.md": "---\ndescription: d\nuser-invocable: false\n---\nx",
+		".claude/skills/args/SKILL.md":   "---\ndescription: d\narguments: [issue, branch-name]\n---\n$0 $1 $2 $ARGUMENTS[1] $ARGUMENTS[7] $issue $branch-name \\$0 \\$ARGUMENTS $HOME $20 !`ls`",
+		".claude/skills/files/SKILL.md":  "---\ndescription: d\n---\nRead ${CLAUDE_SKILL_DIR}/a.",
+		".claude/skills/files/a":         "",
+		".claude/commands/args.md":       "The command.",
+	})
+	gittest.Write(t, home, map[string]string{".claude/skills/mine/SKILL.md": "---\ndescription: d\n---\nMine."})
+	all := Find(root, home, "", []string{"help"})
+	const runIt = "\n\nWhere this text has !`COMMAND`, run COMMAND with bash first, and go on with what it prints. It was not run for you."
+	for _, c := range []struct{ call, want, notes string }{
+		{"Deploy-It to the customers", "Do what the skill Deploy It says:\n\nShip to the customers.", "haiku"},
+		{"deploy-it", "Do what the skill Deploy It says:\n\nShip .", "fork"},
+		{"ship x", "Do what the skill Deploy It says:\n\nShip x.", "haiku"},
+		{"project:help me", "Do what the skill help says:\n\nHelp.\n\nARGUMENTS: me", ""},
+		{"args 'a b' c", "Do what the skill args says:\n\na b c $2 c $ARGUMENTS[7] a b c $0 $ARGUMENTS $HOME $20 !`ls`" + runIt, ""},
+		{"args", "Do what the skill args says:\n\n$0 $1 $2 $ARGUMENTS[1] $ARGUMENTS[7]   $0 $ARGUMENTS $HOME $20 !`ls`" + runIt, ""},
+		{"files", "Do what the skill files says:\n\nRead DIR/a.\n\nFiles of this skill, in DIR: a", ""},
+		{"mine", "Do what the skill mine says:\n\nMine.", ""},
+		{"user:mine", "Do what the skill mine says:\n\nMine.", ""},
+	} {
+		name, args, _ := strings.Cut(c.call, " ")
+		found, ok := Named(all, name)
+		if !ok {
+			t.Errorf("there is no /%s", name)
+			continue
+		}
+		text, notes, err := found.Expand(t.Context(), args)
+		want := strings.ReplaceAll(c.want, "DIR", filepath.Join(root, ".claude/skills/files"))
+		if text != want || err != nil || !strings.Contains(strings.Join(notes, "\n"), c.notes) || (len(notes) > 0) != (c.notes != "") {
+			t.Errorf("%s is %q, %q, %v; want %q", c.call, text, notes, err, want)
+		}
+	}
+	for _, name := range []string{"help", "hidden"} {
+		if c, ok := Named(all, name); ok {
+			t.Errorf("/%s is %s", name, c.Place)
+		}
+	}
+	if i := slices.IndexFunc(all, func(c Command) bool { return c.Body == "The command." }); i < 0 || all[i].Problem == "" {
+		t.Errorf("%+v", all)
 	}
 }

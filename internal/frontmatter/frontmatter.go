@@ -88,6 +88,17 @@ func (f Fields) Text(name string) string {
 	}
 }
 
+// Bool returns a field that is true or false, and without where it is neither.
+func (f Fields) Bool(name string, without bool) bool {
+	switch strings.ToLower(f.Text(name)) {
+	case "true", "yes", "on":
+		return true
+	case "false", "no", "off":
+		return false
+	}
+	return without
+}
+
 // List returns a field as a list: its items if it is one, otherwise its text, split at commas and blanks outside of
 // parentheses.
 func (f Fields) List(name string) (items []string) {

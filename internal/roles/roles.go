@@ -68,7 +68,7 @@ func check(f agentfiles.File) string {
 	switch {
 	case muster.RoleKey(f.Name) == string(muster.Lead):
 		return "the lead's role is no file"
-	case f.Head.Text("disabled") == "true":
+	case f.Head.Bool("disabled", false):
 		return "it says disabled: true"
 	case len(f.Body) > maxPrompt:
 		return fmt.Sprintf("its prompt has more than %d KB", maxPrompt>>10)

@@ -2,7 +2,6 @@ package skills
 
 import (
 	"fmt"
-	"strings"
 
 	"muster/internal/agentfiles"
 	"muster/internal/text"
@@ -16,7 +15,7 @@ const maxList = 8 << 10
 // many for the list, descriptions are shortened, and then left out, and then the rest of the skills is. isWhole says
 // that every skill is in the list with its whole description.
 func List(all []Skill) (list string, isWhole bool) {
-	all = Usable(all)
+	all = ForModels(all)
 	if len(all) == 0 {
 		return "", true
 	}
@@ -34,7 +33,7 @@ func List(all []Skill) (list string, isWhole bool) {
 
 // Search returns the skills that have the most of the words in their names and descriptions, the best first.
 func Search(all []Skill, query string) []Skill {
-	return textmatch.Search(Usable(all), query, func(s Skill) (name, about string) { return s.Name, s.Description })
+	return textmatch.Search(ForModels(all), query, func(s Skill) (name, about string) { return s.Name, s.Description })
 }
 
 // Mark is the beginning of what Render returns.
@@ -44,11 +43,8 @@ const Mark = "<skill name="
 func (s Skill) Render() string {
 	// The marks of the runtime are escaped: whoever wrote the skill is not the runtime.
 	body := fmt.Sprintf(Mark+"%q>\n%s\n", text.EscapeTags(s.Name), text.EscapeTags(s.Text()))
-	if files := s.others(); len(files) > 0 {
-		body += fmt.Sprintf("\nFiles of this skill, in %s: %s\n", s.Dir, text.EscapeTags(strings.Join(files, ", ")))
-		if len(files) == maxListed {
-			body += "There may be more of them.\n"
-		}
+	if files := s.Files(); files != "" {
+		body += "\n" + text.EscapeTags(files) + "\n"
 	}
 	return body + "</skill>"
 }

@@ -10,9 +10,11 @@
 package skills
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"muster/internal/agentfiles"
@@ -45,10 +47,33 @@ func check(f agentfiles.File) string {
 	return ""
 }
 
+// IsForModels reports whether a model may load the skill. It may not where the head has disable-model-invocation: only
+// a person starts such a skill, by its name.
+func (s Skill) IsForModels() bool { return !s.Head.Bool("disable-model-invocation", false) }
+
+// IsForPeople reports whether a person can start the skill by its name. user-invocable: false in the head leaves it to
+// models.
+func (s Skill) IsForPeople() bool {
+	return s.Head.Bool("user-invocable", s.Head.Bool("user-invokable", true))
+}
+
 // Text returns the instructions of a skill.
 func (s Skill) Text() string {
 	// Authors write these for the directory of their skill.
 	return strings.NewReplacer("${CLAUDE_SKILL_DIR}", s.Dir, "{baseDir}", s.Dir).Replace(s.Body)
+}
+
+// Files returns a line with the names of the other files of a skill, "" if there are none.
+func (s Skill) Files() string {
+	files := s.others()
+	if len(files) == 0 {
+		return ""
+	}
+	line := fmt.Sprintf("Files of this skill, in %s: %s", s.Dir, strings.Join(files, ", "))
+	if len(files) == maxListed {
+		line += "\nThere may be more of them."
+	}
+	return line
 }
 
 // others returns the names of the other files in the directory of the skill and below, at most maxListed of them.
@@ -67,8 +92,13 @@ func (s Skill) others() (names []string) {
 	return names
 }
 
-// Usable returns the skills that a model can be offered.
+// Usable returns the skills without a Problem.
 func Usable(all []Skill) []Skill { return agentfiles.Usable(all) }
+
+// ForModels returns the skills that a model is offered.
+func ForModels(all []Skill) []Skill {
+	return slices.DeleteFunc(Usable(all), func(s Skill) bool { return !s.IsForModels() })
+}
 
 // Named returns the skill with a name, however it is spelt.
 func Named(all []Skill, name string) (Skill, bool) { return agentfiles.Named(all, name) }

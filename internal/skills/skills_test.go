@@ -107,3 +107,24 @@ func TestSearch(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestWhoStartsASkill: a skill that only people start is in no list for models, and the other way round.
+func TestWhoStartsASkill(t *testing.T) {
+	root := t.TempDir()
+	for name, head := range map[string]string{"all": "", "people": "disable-model-invocation: true", "models": "user-invocable: False",
+		"nobody": "disable-model-invocation: yes\nuser-invocable: no"} {
+		gittest.Write(t, root, map[string]string{"skills/" + name + "/SKILL.md": "---\ndescription: ships " + name + "\n" + head + "\n---\nText."})
+	}
+	var who []string
+	for _, s := range Find(root, "", "") {
+		who = append(who, fmt.Sprint(s.Name, " ", s.IsForModels(), " ", s.IsForPeople()))
+	}
+	if want := []string{"all true true", "models true false", "nobody false false", "people false true"}; !slices.Equal(who, want) {
+		t.Errorf("%q", who)
+	}
+	list, _ := List(Find(root, "", ""))
+	if strings.Contains(list, "people") || strings.Contains(list, "nobody") || !strings.Contains(list, "models") ||
+		len(Search(Find(root, "", ""), "ships")) != 2 {
+		t.Error(list)
+	}
+}

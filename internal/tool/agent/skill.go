@@ -28,11 +28,16 @@ type searchInput struct {
 // SkillTools returns the tools that read skills: load_skill, and search_skills where the list that the agent was given
 // does not have all of them. There are none without skills.
 func SkillTools(all []skills.Skill) (list []llm.Tool) {
-	all = skills.Usable(all)
+	all, usable := skills.ForModels(all), skills.Usable(all)
 	if len(all) == 0 {
 		return nil
 	}
-	load := func(_ context.Context, in skillInput) (llm.Result, error) { return loadSkill(all, in.Name) }
+	load := func(_ context.Context, in skillInput) (llm.Result, error) {
+		if s, ok := skills.Named(usable, in.Name); ok && !s.IsForModels() {
+			return llm.ErrorResult("Only the user starts the skill %q.", s.Name), nil
+		}
+		return loadSkill(all, in.Name)
+	}
 	list = append(list, tool.New("load_skill", prompt.Tool("load_skill"), load, tool.ReadOnly(), tool.Lasting()))
 	if _, isWhole := skills.List(all); !isWhole {
 		search := func(_ context.Context, in searchInput) (llm.Result, error) {
