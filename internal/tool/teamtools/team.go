@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"muster"
@@ -95,8 +96,9 @@ func (k toolset) sendMessage() llm.Tool {
 	return textTool("send_message",
 		func(ctx context.Context, in in) (string, error) {
 			me := k.caller.Me().Name
-			if in.To == me {
-				return "", muster.Errorf(muster.Invalid, "that is your own name: name another member")
+			var err error
+			if in.To, err = k.recipient(ctx, in.To, me); err != nil {
+				return "", err
 			}
 			m, err := k.Post.Send(ctx, muster.Message{Type: muster.MailMessage, From: me, To: in.To,
 				Content: in.Content})
@@ -111,6 +113,65 @@ func (k toolset) sendMessage() llm.Tool {
 			k.caller.Asked(in.To, in.Content)
 			return fmt.Sprintf("Sent to %s.", m.To), nil
 		})
+}
+
+// The names by which models call the lead and the user, as muster.RoleKey returns them.
+var (
+	leadNames = []string{"the-lead", "leader", "team-lead", "teamlead", "team-leader", "tech-lead", "lead-agent",
+		"main", "main-agent", "manager", "coordinator", "orchestrator", "supervisor", "boss"}
+	userNames = []string{"the-user", "human"}
+)
+
+// maxNamed is how many members an error names.
+const maxNamed = 20
+
+// recipient returns the member that a model means by a name: one of that name, the lead or the user by another word, or
+// the only member of a role. The error names the members that there are.
+func (k toolset) recipient(ctx context.Context, name, me muster.Name) (muster.Name, error) {
+	if known, _, err := k.Roster.Known(ctx, name); err != nil || known && name != me {
+		return name, err
+	}
+	all, err := k.Roster.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	word, _, _ := strings.Cut(strings.Trim(string(name), "@<>`'\" "), "@") // as in alice@team
+	key := muster.RoleKey(word)
+	var named, ofRole []muster.Name
+	var others []string
+	for _, m := range slices.Concat(all, []muster.Member{{Name: muster.User}}) {
+		isThere := m.Status != muster.Shutdown
+		if muster.RoleKey(string(m.Name)) == key {
+			named = append(named, m.Name)
+		}
+		if isThere && m.Role != "" && muster.RoleKey(m.Role) == key {
+			ofRole = append(ofRole, m.Name)
+		}
+		if isThere && m.Name != me {
+			others = append(others, string(m.Name))
+		}
+	}
+	switch {
+	case len(named) == 1:
+		name = named[0]
+	case len(named) == 0 && len(ofRole) == 1:
+		name = ofRole[0]
+	case slices.Contains(leadNames, key):
+		name = muster.Lead
+	case slices.Contains(userNames, key):
+		name = muster.User
+	}
+	if known, _, err := k.Roster.Known(ctx, name); err != nil || known && name != me {
+		return name, err
+	}
+	if n := len(others) - maxNamed; n > 0 {
+		others = append(others[:maxNamed], fmt.Sprintf("and %d more", n))
+	}
+	refusal := muster.Errorf(muster.NotFound, "no mail sent: there is no member %q", string(name))
+	if name == me {
+		refusal = muster.Errorf(muster.Invalid, "no mail sent: that is you (%s), name another member", me)
+	}
+	return "", refusal.WithHint("the others: %s", strings.Join(others, ", "))
 }
 
 // readInbox shows the mail of the caller. Reading it delivers nothing: mail is delivered between two rounds.

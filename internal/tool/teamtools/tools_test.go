@@ -173,3 +173,54 @@ func TestCheckTexts(t *testing.T) {
 		}
 	}
 }
+
+// member is a caller that only sends mail.
+type member struct {
+	refusing
+	name muster.Name
+}
+
+func (m member) Me() muster.Member { return muster.Member{Name: m.name} }
+
+// TestRecipients: mail reaches the member that a model means, or the error names the members that there are.
+func TestRecipients(t *testing.T) {
+	store := mem.New()
+	log := journal.New(store.Log())
+	r := roster.New(store, log, "demo")
+	for _, m := range []muster.Member{{Name: muster.Lead, Role: "lead"}, {Name: "alice", Role: "Docs Writer"}, {Name: "bob", Role: "coder"},
+		{Name: "eve", Role: "coder"}, {Name: "gone", Role: "tester", Status: muster.Shutdown}, {Name: "manager", Role: "x"}} {
+		if _, err := r.Add(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	services := Services{Post: mailbox.New(store, log, r.Known), Roster: r}
+	const others = ": the others: lead, "
+	for _, c := range []struct {
+		from     muster.Name
+		to, want string
+	}{
+		{"bob", "lead", "Sent to lead."},
+		{"bob", "team-lead", "Sent to lead."},
+		{"bob", "Team Lead", "Sent to lead."},
+		{"bob", "@lead", "Sent to lead."},
+		{"bob", "lead@demo", "Sent to lead."},
+		{"bob", "leader", "Sent to lead."},
+		{"bob", "main", "Sent to lead."},
+		{"bob", "coordinator", "Sent to lead."},
+		{"bob", "manager", "Sent to manager."}, // a member has the name
+		{"bob", "human", "Sent to user."},
+		{"bob", "docs-writer", "Sent to alice."},
+		{"bob", "@Alice", "Sent to alice."},
+		{"bob", "coder", `no mail sent: there is no member "coder"` + others + "alice, eve, manager, user"},
+		{"alice", "docs writer", "no mail sent: that is you (alice), name another member" + others + "bob, eve, manager, user"},
+		{"bob", "tester", `no mail sent: there is no member "tester"` + others + "alice, eve, manager, user"},
+		{"bob", "carol", `no mail sent: there is no member "carol"` + others + "alice, eve, manager, user"},
+		{"lead", "team-lead", "no mail sent: that is you (lead), name another member: the others: alice, bob, eve, manager, user"},
+	} {
+		input, _ := json.Marshal(map[string]string{"to": c.to, "content": "hi"})
+		res, err := run(t, ForTeammate(member{name: c.from}, services), "send_message", string(input))
+		if err != nil || res.Text() != c.want {
+			t.Errorf("from %s to %s: %q, %v; want %q", c.from, c.to, res.Text(), err, c.want)
+		}
+	}
+}
