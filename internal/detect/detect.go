@@ -29,6 +29,9 @@ type Tree struct {
 	Read  func(path string) string // the beginning of a file's content, "" if it cannot be read
 }
 
+// content returns the beginning of a file's content without a byte order mark.
+func (t Tree) content(path string) string { return string(muster.TrimBOM([]byte(t.Read(path)))) }
+
 // Step is a command that the repository's files suggest.
 type Step struct {
 	Name    string `json:"name,omitempty"` // of a check: test, lint, web-test
@@ -202,7 +205,7 @@ func (l *looker) read(dir, name string) string {
 	if !l.byDir[dir][name] {
 		return ""
 	}
-	return l.Read(path.Join(dir, name))
+	return l.content(path.Join(dir, name))
 }
 
 // isBelow reports whether a file lies in a directory or below it.

@@ -137,14 +137,14 @@ func (t Tree) runsOwnCode(words, reads []string) bool {
 		switch base := path.Base(file); {
 		case isNode && base == "package.json":
 			var p nodePackage
-			_ = json.Unmarshal([]byte(t.Read(file)), &p) // a broken file has no fields
+			_ = json.Unmarshal([]byte(t.content(file)), &p) // a broken file has no fields
 			for _, name := range []string{"preinstall", "install", "postinstall", "prepare", "prepublish"} {
 				if !harmlessScript().MatchString(p.Scripts[name]) {
 					return true
 				}
 			}
 		case isPython && (base == "pyproject.toml" || base == "setup.py"):
-			return ownBuilder().MatchString(t.Read(file))
+			return ownBuilder().MatchString(t.content(file))
 		}
 		return false
 	})

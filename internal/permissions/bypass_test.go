@@ -174,3 +174,20 @@ func TestModeOfASystem(t *testing.T) {
 		t.Errorf("set to plan: %s, %v", s.Mode, err)
 	}
 }
+
+// TestNormalForms: the tools find a file by a name in another normal form, so a rule is for it by each, too.
+func TestNormalForms(t *testing.T) {
+	names := []string{"th\u00e9.txt", "the\u0301.txt"}
+	for _, rule := range names {
+		for _, name := range names {
+			p := policy(t, "", "deny write_file("+rule+")")
+			call := NewCall("write_file", nil, t.TempDir(), []string{name})
+			if d := p.Decide(call, nil); d.Action != Deny {
+				t.Errorf("%+q is not denied by a rule for %+q", name, rule)
+			}
+			if d := p.Decide(bash("echo > "+name), nil); d.Action != Deny {
+				t.Errorf("%+q is not denied to a command by a rule for %+q", name, rule)
+			}
+		}
+	}
+}

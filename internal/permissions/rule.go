@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/text/unicode/norm"
 
 	"muster"
 	"muster/internal/shellcommands"
@@ -81,7 +82,7 @@ func ParseRule(a Action, text, file string) (Rule, error) {
 	if rest, isBelowHome := strings.CutPrefix(about, "~/"); isBelowHome { // a member has another home
 		about = "**/" + rest
 	}
-	r.path = strings.TrimLeft(strings.TrimPrefix(about, "./"), "/")
+	r.path = norm.NFC.String(strings.TrimLeft(strings.TrimPrefix(about, "./"), "/"))
 	if strings.HasSuffix(r.path, "/") {
 		r.path += "**"
 	}
@@ -148,11 +149,12 @@ func (r Rule) matchesPath(tool, file string) truth {
 }
 
 // hasPath reports whether the rule's pattern matches a file. One without a slash matches files of the name in every
-// directory. Rules that deny or ask regard no case, because some file systems do not. The file is made clean before, so
-// that a/../b is b. Links are followed by who makes the call.
+// directory. Rules that deny or ask regard no case, because some file systems do not. No rule regards the normal form
+// of Unicode, because the tools find a file by each. The file is made clean before, so that a/../b is b. Links are
+// followed by who makes the call.
 func (r Rule) hasPath(file string) bool {
 	pattern := r.path
-	file = strings.TrimPrefix(path.Clean("/"+file), "/")
+	file = norm.NFC.String(strings.TrimPrefix(path.Clean("/"+file), "/"))
 	if r.Action != Allow {
 		pattern, file = strings.ToLower(pattern), strings.ToLower(file)
 	}
@@ -185,7 +187,7 @@ func (r Rule) isNamedIn(texts []string) bool {
 // changed its directory, and isNamed that the script names the rule's directory: then it may have gone there, and what
 // is not known may be in there.
 func (r Rule) matchesTarget(w shellcommands.Word, moves, isNamed bool) truth {
-	file := strings.ToLower(path.Clean(w.Text))
+	file := strings.ToLower(norm.NFC.String(path.Clean(w.Text)))
 	isBelow, _ := doublestar.Match("**/"+strings.ToLower(r.path), file)
 	hasName, _ := doublestar.Match(strings.ToLower(path.Base(r.path)), path.Base(file))
 	switch {

@@ -165,6 +165,12 @@ var exitMeanings = map[int]string{
 	139: ": segmentation fault",
 }
 
+// CouldNotStart reports whether the result of a command says that the shell did not find it or could not start it.
+func CouldNotStart(result string) bool {
+	result = "\n" + result
+	return strings.Contains(result, "\n[exit 126:") || strings.Contains(result, "\n[exit 127:")
+}
+
 // firstLine shortens a command to its first line, for a display of one line.
 func firstLine(s string) string {
 	const most = 200

@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"muster"
 	"muster/internal/durable"
@@ -44,7 +47,7 @@ func (s Workdir) open(path string, write bool) (confinedPath, error) {
 	if err != nil {
 		return confinedPath{}, err
 	}
-	rel, inside := resolve(base, rel)
+	rel, inside := resolve(base, existingForm(base, rel))
 	if !inside {
 		return confinedPath{}, fmt.Errorf(
 			"%s is a link that leads out of your working directory: use a path below %s", path, s.Dir)
@@ -145,6 +148,32 @@ func resolve(base, rel string) (resolved string, inside bool) {
 		}
 		rest = filepath.Join(filepath.Base(at), rest)
 	}
+}
+
+// existingForm returns rel with the names that exist in the place of those that are the same in another normal form of
+// Unicode: macOS writes an accent as a character of its own, and nothing shows the difference.
+func existingForm(base, rel string) string {
+	if !strings.ContainsFunc(rel, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return rel
+	}
+	const maxEntries = 10_000
+	at := ""
+	for name := range strings.SplitSeq(rel, string(filepath.Separator)) {
+		if _, err := os.Lstat(filepath.Join(base, at, name)); errors.Is(err, fs.ErrNotExist) {
+			f, err := os.Open(filepath.Join(base, at))
+			if err != nil {
+				return rel
+			}
+			names, _ := f.Readdirnames(maxEntries)
+			_ = f.Close()
+			isSame := func(other string) bool { return norm.NFC.String(other) == norm.NFC.String(name) }
+			if i := slices.IndexFunc(names, isSame); i >= 0 {
+				name = names[i]
+			}
+		}
+		at = filepath.Join(at, name)
+	}
+	return at
 }
 
 // isGitInternal reports whether rel is a .git, or below one. The case is ignored, as some file systems

@@ -1,6 +1,7 @@
 package code
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,7 @@ func (t toolset) edit(ctx context.Context, in editInput) (string, error) {
 	}
 	defer at.root.Close()
 	// The mode of the old file is kept, and its content is needed whole to find how often the text occurs.
-	before, old, err := at.readText()
+	before, form, old, err := t.readText(ctx, at)
 	if err != nil {
 		return "", err
 	}
@@ -62,9 +63,13 @@ func (t toolset) edit(ctx context.Context, in editInput) (string, error) {
 	case hasChanged:
 		shown += changedNote(at.show)
 	}
+	content, err := form.encode(before, after)
+	if err != nil {
+		return "", fmt.Errorf("%s is not changed: %w", at.show, err)
+	}
 	// A change that somebody else has made since the file was read is lost here. But only the member
 	// itself, and the commands that it has started, write in its working directory.
-	if err := at.replace(after, old); err != nil {
+	if err := at.replace(content, old); err != nil {
 		return "", at.explain(err)
 	}
 	t.seen.noteText(at, after)
@@ -114,30 +119,34 @@ func describeChange(title, before, after string) string {
 	return title + showLines(after, head, len(after)-tail)
 }
 
-// readText reads a file that is to be edited. The error is in the model's words.
-func (s confinedPath) readText() (string, fs.FileInfo, error) {
-	fi, err := s.stat()
+// readText reads a file that is to be changed, as UTF-8, and returns how it is to be written, also of a file that does
+// not exist yet. The error is in the model's words.
+func (t toolset) readText(ctx context.Context, at confinedPath) (string, charset, fs.FileInfo, error) {
+	given := t.givenCharset(ctx, at)
+	fi, err := at.stat()
 	switch {
 	case errors.Is(err, muster.ErrNotFound):
-		return "", nil, fmt.Errorf("%w (write_file makes new files)", err)
+		return "", *cmp.Or(given, &charset{}), nil, fmt.Errorf("%w (write_file makes new files)", err)
 	case err != nil:
-		return "", nil, err
+		return "", charset{}, nil, err
 	case fi.Size() > maxEditBytes:
-		return "", nil, fmt.Errorf("%s is too large for edit_file (%s): use bash", s.show, formatSize(fi.Size()))
+		return "", charset{}, nil, fmt.Errorf("%s is too large for edit_file (%s): use bash", at.show,
+			formatSize(fi.Size()))
 	}
-	f, err := s.openRegular(s.rel)
+	f, err := at.openRegular(at.rel)
 	if err != nil {
-		return "", nil, s.explain(err)
+		return "", charset{}, nil, at.explain(err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxEditBytes)) // the file may have grown since it was measured
 	if err != nil {
-		return "", nil, s.explain(err)
+		return "", charset{}, nil, at.explain(err)
 	}
-	if isBinary(data[:min(len(data), sniffedBytes)]) {
-		return "", nil, fmt.Errorf("%s is not text: use bash", s.show)
+	content, form, err := decodeFile(data, given)
+	if err != nil {
+		return "", charset{}, nil, fmt.Errorf("%s is %w: use bash", at.show, err)
 	}
-	return string(data), fi, nil
+	return content, form, fi, nil
 }
 
 // replaceText replaces what in says. It returns the places, and in changed where in after the new texts begin. name is

@@ -24,7 +24,9 @@ type stagedFile struct {
 	confinedPath
 	info          fs.FileInfo // nil if there was none
 	before, after string
-	isGone        bool // there is to be none
+	form          charset
+	content       string // after, as it is written
+	isGone        bool   // there is to be none
 }
 
 // staging holds the files of a patch in the order in which they are written.
@@ -59,6 +61,11 @@ func (t toolset) patch(ctx context.Context, in patchInput) (string, error) {
 			}
 		case f.after != f.before:
 			said.WriteString(changedNote(f.show))
+		}
+	}
+	for _, f := range s.files {
+		if f.content, err = f.encode(); err != nil {
+			return "", fmt.Errorf("%s is not changed: %w\nNothing is changed", f.show, err)
 		}
 	}
 	for i, f := range s.files {
@@ -99,7 +106,7 @@ func (s *staging) file(ctx context.Context, path string) (*stagedFile, error) {
 	}
 	f := &stagedFile{confinedPath: at}
 	s.files = append(s.files, f)
-	f.before, f.info, err = at.readText()
+	f.before, f.form, f.info, err = s.tools.readText(ctx, at)
 	if errors.Is(err, muster.ErrNotFound) {
 		f.isGone, err = true, nil
 	}
@@ -163,6 +170,9 @@ func (s *staging) apply(ctx context.Context, p *patchFile) (string, error) {
 		return "", fmt.Errorf("%s is there already, and the patch would move %s to it", to, f.show)
 	}
 	target.after, target.isGone, f.isGone = after, false, true
+	if target.form == (charset{}) {
+		target.form = f.form
+	}
 	return said + fmt.Sprintf("Moved %s to %s.\n", f.show, target.show), nil
 }
 
@@ -303,6 +313,18 @@ func blockEnd(text string) int {
 	return at
 }
 
+// encode returns the bytes of the file as the patch leaves it.
+func (f *stagedFile) encode() (string, error) {
+	before := f.before
+	switch {
+	case f.isGone:
+		return "", nil
+	case f.info == nil:
+		before = f.after // of which nothing is replaced
+	}
+	return f.form.encode(before, f.after)
+}
+
 // write puts the file on the disk as the patch leaves it.
 func (f *stagedFile) write() error {
 	switch {
@@ -311,7 +333,7 @@ func (f *stagedFile) write() error {
 	case f.isGone:
 		return f.root.Remove(f.rel)
 	}
-	return f.replace(f.after, f.info)
+	return f.replace(f.content, f.info)
 }
 
 // restore puts the file back as the patch found it.
@@ -322,5 +344,9 @@ func (f *stagedFile) restore() error {
 		}
 		return f.root.Remove(f.rel)
 	}
-	return f.replace(f.before, f.info)
+	content, err := f.form.encode(f.before, f.before)
+	if err != nil {
+		return err
+	}
+	return f.replace(content, f.info)
 }

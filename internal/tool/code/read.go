@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io"
 	"net/http"
 	"os"
@@ -64,30 +63,42 @@ func (t toolset) read(ctx context.Context, in readInput) (llm.Result, error) {
 	defer f.Close()
 	// Peek does not consume what it returns, so the same reader goes on with the lines or the image.
 	scan := &scanner{ctx: ctx, file: f, left: maxScannedBytes}
-	var sum maphash.Hash
-	sum.SetSeed(t.seen.seed)
-	r := bufio.NewReaderSize(io.TeeReader(scan, &sum), 64<<10)
+	r := bufio.NewReaderSize(scan, 64<<10)
 	head, err := r.Peek(sniffedBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return tool.FromError(at.explain(err))
 	}
 	media := http.DetectContentType(head)
 	kind := binaryKind(head, media)
-	switch {
-	case slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, media):
+	if slices.Contains([]string{"image/png", "image/jpeg", "image/gif", "image/webp"}, media) {
 		return at.readImage(r, fi, media)
+	}
+	// A larger file is read in pieces, as UTF-8.
+	form, size := charset{}, fi.Size()
+	if size <= maxEditBytes && (kind == "" || strings.HasPrefix(media, "text/") || media == unknownMedia) {
+		data, err := io.ReadAll(r)
+		if err != nil {
+			return tool.FromError(at.explain(err))
+		}
+		content, as, err := decodeFile(data, t.givenCharset(ctx, at))
+		if err == nil {
+			form, kind, size = as, "", int64(len(content))
+			t.seen.noteText(at, content)
+			r = bufio.NewReaderSize(strings.NewReader(content), 64<<10)
+		}
+	}
+	switch {
 	case kind != "":
 		return llm.ErrorResult("%s is not text but %s, %s. Use bash if you need its content.",
 			at.show, kind, formatSize(fi.Size())), nil
 	case in.Offset < 0 || in.Limit < 0:
 		return llm.ErrorResult("offset and limit count lines from 1: they cannot be negative."), nil
 	}
-	shown, isWhole, err := at.readLines(scan, r, fi.Size(), in)
-	if isWhole {
-		t.seen.note(at, sum.Sum64())
-	}
-	return shown, err
+	return at.readLines(scan, r, size, form, in)
 }
+
+// unknownMedia is the type of content that the standard library does not know.
+const unknownMedia = "application/octet-stream"
 
 // readImage returns an image in a form that the model can see. Providers refuse images above a size.
 func (s confinedPath) readImage(r io.Reader, fi os.FileInfo, media string) (llm.Result, error) {
@@ -110,25 +121,24 @@ func (s confinedPath) readImage(r io.Reader, fi os.FileInfo, media string) (llm.
 }
 
 // readLines shows the lines that a call asks for. It reads the file in pieces, so that a file of any size
-// is fine, and goes on to its end to count the lines, unless it is very large: then isWhole is false. scan is what r
-// reads.
+// is fine, and goes on to its end to count the lines, unless it is very large. scan is what r reads, and form how the
+// file is encoded.
 func (s confinedPath) readLines(
-	scan *scanner, r *bufio.Reader, fileSize int64, in readInput,
-) (shown llm.Result, isWhole bool, err error) {
+	scan *scanner, r *bufio.Reader, fileSize int64, form charset, in readInput,
+) (shown llm.Result, err error) {
 	p := page{first: max(in.Offset, 1), limit: min(cmp.Or(in.Limit, maxReadLines), maxReadLines)}
 	n := 0
-	isWhole = true
+	isWhole := true
 	for {
 		line, length, err := nextLine(r, maxShownBytes)
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if scan.ctx.Err() != nil {
-			return llm.Result{}, false, context.Cause(scan.ctx)
+			return llm.Result{}, context.Cause(scan.ctx)
 		}
 		if err != nil {
-			shown, err = tool.FromError(s.explain(err))
-			return shown, false, err
+			return tool.FromError(s.explain(err))
 		}
 		n++
 		p.add(n, line, length)
@@ -141,12 +151,12 @@ func (s confinedPath) readLines(
 	isWhole = isWhole && !scan.isCut
 	switch {
 	case n == 0:
-		return tool.Text(s.show + " is empty."), isWhole, nil
+		return tool.Text(s.show + " is empty."), nil
 	case p.last == 0 && scan.isCut:
 		return llm.ErrorResult("the first %s of %s have %d lines, and read_file reads no more: use bash for line %d.",
-			formatSize(maxScannedBytes), s.show, n, p.first), false, nil
+			formatSize(maxScannedBytes), s.show, n, p.first), nil
 	case p.last == 0:
-		return llm.ErrorResult("%s has %d lines: there is no line %d.", s.show, n, p.first), isWhole, nil
+		return llm.ErrorResult("%s has %d lines: there is no line %d.", s.show, n, p.first), nil
 	case !isWhole:
 		p.note("lines %d-%d of a file of %s; go on with offset %d", p.first, p.last, formatSize(fileSize), p.last+1)
 	case p.last < n:
@@ -158,7 +168,10 @@ func (s confinedPath) readLines(
 	if p.hasCRLF {
 		p.note("lines end with CRLF")
 	}
-	return tool.Text(p.text.String()), isWhole, nil
+	if note := form.note(); note != "" {
+		p.note("%s", note)
+	}
+	return tool.Text(p.text.String()), nil
 }
 
 // page collects the lines that one call shows.
@@ -210,7 +223,7 @@ func isBinary(head []byte) bool { return bytes.IndexByte(head, 0) >= 0 }
 // far as the standard library knows it.
 func binaryKind(head []byte, media string) string {
 	if isBinary(head) {
-		const utf16 = "text in UTF-16 (iconv turns it into UTF-8)"
+		const utf16 = "text in UTF-16 or UTF-32 (iconv turns it into UTF-8)"
 		for _, k := range []struct{ begin, kind string }{
 			{"\x7fELF", "an ELF program or library"}, {"MZ", "a program or library of Windows"},
 			{"\xcf\xfa\xed\xfe", "a program or library of macOS"}, {"\xca\xfe\xba\xbe", "a class file"},
@@ -231,7 +244,7 @@ func binaryKind(head []byte, media string) string {
 		return "a PDF document"
 	case !isBinary(head):
 		return ""
-	case media == "application/octet-stream" || strings.HasPrefix(media, "text/"):
+	case media == unknownMedia || strings.HasPrefix(media, "text/"):
 		return "binary data"
 	}
 	return media

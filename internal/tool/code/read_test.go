@@ -70,7 +70,7 @@ func TestReadWhatIsNoText(t *testing.T) {
 		"program is not text but an ELF program or library, 7 bytes. Use bash if you need its content.")
 	for name, c := range map[string]struct{ content, want string }{
 		"pdf":    {"%PDF-1.7\n%\xe2\xe3\n1 0 obj\n", "a PDF document"},
-		"utf-16": {"\xff\xfea\x00b\x00", "text in UTF-16 (iconv turns it into UTF-8)"},
+		"utf-32": {"\xff\xfe\x00\x00a\x00\x00\x00", "text in UTF-16 or UTF-32 (iconv turns it into UTF-8)"},
 		"zip":    {"PK\x03\x04\x00\x00", "application/zip"},
 		"tar":    {"name" + strings.Repeat("\x00", 253) + "ustar\x0000", "a tar archive"},
 		"icon":   {"\x00\x00\x01\x00\x01", "image/x-icon"},

@@ -24,8 +24,8 @@ func newSeenFiles() *seenFiles {
 	return &seenFiles{seed: maphash.MakeSeed(), sums: map[string]uint64{}}
 }
 
-// note remembers a file with the sum of its content, which a hash with the seed has made.
-func (s *seenFiles) note(at confinedPath, sum uint64) {
+// noteText remembers a file with its content.
+func (s *seenFiles) noteText(at confinedPath, content string) {
 	if !at.home {
 		return
 	}
@@ -34,12 +34,7 @@ func (s *seenFiles) note(at confinedPath, sum uint64) {
 	if len(s.sums) >= maxSeen {
 		clear(s.sums)
 	}
-	s.sums[at.rel] = sum
-}
-
-// noteText remembers a file with its content.
-func (s *seenFiles) noteText(at confinedPath, content string) {
-	s.note(at, maphash.String(s.seed, content))
+	s.sums[at.rel] = maphash.String(s.seed, content)
 }
 
 // hasChanged reports whether a file of which the model has seen the content has another one now. One with the marks of

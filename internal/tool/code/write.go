@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"muster"
 	"muster/internal/text"
@@ -26,7 +27,7 @@ func (t toolset) write(ctx context.Context, in writeInput) (string, error) {
 		return "", err
 	}
 	defer at.root.Close()
-	verb := "Wrote"
+	verb, kept := "Wrote", ""
 	old, err := at.stat()
 	switch {
 	case errors.Is(err, muster.ErrNotFound):
@@ -34,18 +35,50 @@ func (t toolset) write(ctx context.Context, in writeInput) (string, error) {
 	case err != nil:
 		return "", err
 	}
-	before, was, _ := at.readText() // what cannot be read as text had no errors of syntax that count
-	if was != nil {
+	// What cannot be read as text had no errors of syntax that count.
+	before, form, was, err := t.readText(ctx, at)
+	switch {
+	case errors.Is(err, errNoText):
+		return "", fmt.Errorf("%s is not text, so it is not replaced by text: if you mean that, delete it first (bash)",
+			at.show)
+	case was != nil:
 		if err := t.seen.refuse(at, before, "writing"); err != nil {
 			return "", err
 		}
+		in.Content, kept = withLineEnds(before, in.Content)
+	default:
+		before = in.Content // of which nothing is replaced
 	}
-	if err := at.replace(in.Content, old); err != nil {
+	content, err := form.encode(before, in.Content)
+	if err != nil {
+		return "", fmt.Errorf("%s is not written: %w", at.show, err)
+	}
+	if err := at.replace(content, old); err != nil {
 		return "", at.explain(err)
 	}
 	t.seen.noteText(at, in.Content)
-	return fmt.Sprintf("%s %s: %s.", verb, at.show, text.Count(countLines(in.Content), "line")) +
+	if was == nil {
+		before = ""
+	}
+	if form.name != "" {
+		kept = fmt.Sprintf(" (%s)", form.name) + kept
+	}
+	return fmt.Sprintf("%s %s: %s%s.", verb, at.show, text.Count(countLines(in.Content), "line"), kept) +
 		t.newSyntaxErrors(ctx, at, before, in.Content), nil
+}
+
+// withLineEnds returns content with the line ends of the text that it replaces, and what the model reads of that. Where
+// one of the two has both kinds, it stays as it is.
+func withLineEnds(before, content string) (string, string) {
+	was, is := strings.Count(before, "\n"), strings.Count(content, "\n")
+	wasCRLF, isCRLF := strings.Count(before, "\r\n"), strings.Count(content, "\r\n")
+	switch {
+	case was > 0 && is > 0 && wasCRLF == was && isCRLF == 0:
+		return strings.ReplaceAll(content, "\n", "\r\n"), ", which end with CRLF as before"
+	case was > 0 && is > 0 && wasCRLF == 0 && isCRLF == is:
+		return strings.ReplaceAll(content, "\r\n", "\n"), ", which end with LF as before"
+	}
+	return content, ""
 }
 
 // replace writes content to the file. old describes the file, whose mode is kept. It is nil if there is
