@@ -24,6 +24,7 @@ type Run struct {
 	BaseCheck string       `json:"base_check,omitempty"` // what the check said of the base: "ok", "red", "" not run yet
 	StartedAt float64      `json:"started_at"`
 	EndedAt   float64      `json:"ended_at,omitempty"` // 0 while it is under way, or was interrupted
+	Stopped   string       `json:"stopped,omitempty"`  // why it stopped with work left, in a line; "": it did not
 	Away      float64      `json:"away,omitempty"`     // for how many seconds it had stopped, all in all
 	// First and Open say which tasks belong to the run: those from First on, and those that were open when it started.
 	// A record of an earlier version has neither, and First is 0.

@@ -65,7 +65,7 @@ type Task struct {
 	// Sides says what the task and the work that it met were for, and what each has changed, if it needs attention for
 	// those landings. Most of it was written by others.
 	Sides string `json:"sides,omitempty"`
-	// Returned says in a line why the last landing came back. It goes when the task is completed.
+	// Returned says in a line why the last landing came back, or could not begin. It goes when the task is completed.
 	Returned    string  `json:"returned,omitempty"`
 	CreatedBy   Name    `json:"created_by,omitempty"`
 	CreatedAt   float64 `json:"created_at,omitempty"`

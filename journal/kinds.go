@@ -5,10 +5,11 @@ package journal
 //
 // The run.
 const (
-	RunStarted   = "run.started"   // goal, target; the goal of a conversation is "" until run.goal
-	RunResumed   = "run.resumed"   // goal, target
-	RunGoal      = "run.goal"      // goal: of a run that began as a conversation, at its first task
-	RunEnded     = "run.ended"     // text: the summary's first line; code: the exit code
+	RunStarted = "run.started" // goal, target; the goal of a conversation is "" until run.goal
+	RunResumed = "run.resumed" // goal, target
+	RunGoal    = "run.goal"    // goal: of a run that began as a conversation, at its first task
+	RunEnded   = "run.ended"   // text: the summary's first line; code: the exit code
+	// and refused: calls that were refused, not_started: commands that could not start; each is left out at 0
 	BudgetWarned = "budget.warned" // text: most of a budget is spent; scope: team, member, task or day; budget
 	BudgetSpent  = "budget.spent"  // as in budget.warned: the team stops
 	RunNote      = "run.note"      // text: said once, such as that uncommitted changes are part of no lane
@@ -35,7 +36,8 @@ const (
 	// and dollars: null where the price is not known; left out where nothing has a price
 	ToolStarted = "tool.started" // tool, call: its id, text: what it does in few words; subagent: true if one calls it
 	ToolEnded   = "tool.ended"   // tool, call, seconds, error: "" when it went well; subagent: as in tool.started
-	ModelRetry  = "model.retry"  // text: why it waits; until: Unix seconds
+	// and not_started: true where the shell has not found the command or could not start it
+	ModelRetry = "model.retry" // text: why it waits; until: Unix seconds
 
 	// A rule, the mode or the user has decided whether a call may run.
 	PermissionDecided = "permission.decided" // tool, call, outcome: "allowed" or "denied"; what, rule
@@ -60,6 +62,7 @@ const (
 	// and reason: "conflict", "check", "target" (it was moved), "empty" (the lane has no file), "review", "secret"
 	// or "local" (a file of the user's)
 	// and with: whose landed work it met, in a line; counts: whether the return counts towards needs_attention
+	TaskRefused   = "task.refused"   // reason: why the runtime could not land it; the task stays as it is
 	TaskCompleted = "task.completed" // subject, commit, receipt, check, seconds, covered_by: a task; flaky; result
 	// and review: who has approved it
 	TaskAttention   = "task.attention"    // reason

@@ -184,6 +184,14 @@ func (c Config) wholeEnviron() []string {
 
 func (c Config) environ() []string { return proc.Environment(c.wholeEnviron(), c.PassEnv) }
 
+// checkEnviron returns what checks see of the environment.
+func (c Config) checkEnviron() []string {
+	if !c.CheckCI {
+		return c.environ()
+	}
+	return proc.WithVariables(c.environ(), "CI=true")
+}
+
 // MCPServer is the definition of a server of the Model Context Protocol, whose tools the members have.
 type MCPServer = mcp.Server
 

@@ -152,7 +152,8 @@ func (m *members) laneReadier() func(context.Context, muster.Lane) string {
 	var told sync.Once
 	setUp := func(ctx context.Context, lane muster.Lane) string {
 		s, err := site.setups.Ready(ctx, setup.Job{Dir: lane.Path, Commit: lane.Base, Command: c.Setup,
-			Patterns: c.SetupFiles, Environ: site.environ, Launch: site.workspace.Launcher, Local: site.local.Hash()})
+			Patterns: c.SetupFiles, Environ: site.config.checkEnviron(),
+			Launch: site.workspace.Launcher, Local: site.local.Hash()})
 		logDropped(ctx, site.log, "setting a lane up", err)
 		if len(s.Left) > 0 {
 			told.Do(func() {

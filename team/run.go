@@ -148,7 +148,7 @@ func (r *teamRun) resume(ctx context.Context, run muster.Run, more string) (sum 
 		// The time without any process does not count as time of the run.
 		away := secondsAway(ctx, r.site.journal, run)
 		if _, err := r.site.runs.Change(ctx, func(x *muster.Run) {
-			x.EndedAt, x.Away = 0, x.Away+away
+			x.EndedAt, x.Away, x.Stopped = 0, x.Away+away, ""
 			x.Cap, x.Model, x.Budget = r.site.config.Teammates, r.site.config.ModelName, r.site.config.Budgets.Team
 			x.Review = r.site.config.Review
 			c := r.site.config
@@ -297,13 +297,20 @@ func (r *teamRun) checkBase(ctx context.Context) error {
 	case !v.Green:
 		result = workspace.BaseRed
 	}
+	hint := r.missingSetup(ctx, run) + r.confinedHint()
+	failed := v.Failed
+	if v.TimedOut {
+		if len(v.Checks) == 0 { // of several it says that already
+			failed = v.How
+		}
+		hint = fmt.Sprintf(" (%s; the setting check_timeout gives it more time)%s", v.How, hint)
+	}
 	r.site.emit(ctx, journal.CheckBase, "",
-		map[string]any{"result": result, "seconds": v.Seconds, "command": run.Check, "failed": v.Failed})
+		map[string]any{"result": result, "seconds": v.Seconds, "command": run.Check, "failed": failed})
 	// What CheckBase has found is in the run's record by now. The mail is for the lead, which may plan for it.
 	if v.Green {
 		return nil
 	}
-	hint := r.missingSetup(ctx, run) + r.confinedHint()
 	if hint != "" {
 		r.site.emit(ctx, journal.RunNote, "", map[string]any{"text": "the check fails on the base" + hint})
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"os"
+	"strings"
 	"time"
 
 	"muster/internal/detect"
@@ -26,6 +27,8 @@ type CheckTrial struct {
 	Command   string  `json:"command"`              // the one that decided
 	Seconds   float64 `json:"seconds"`              // of all commands, with the checkout
 	Output    string  `json:"output,omitempty"`     // of one that is not green: what failed, and the last lines
+	// RanNone are the checks that are green and have run no test, each with the line that says so.
+	RanNone []string `json:"ran_none,omitempty"`
 	// Advisory are the advisory checks that are not green, each with what failed.
 	Advisory []string `json:"advisory,omitempty"`
 }
@@ -93,7 +96,7 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 		return trial, err
 	}
 	options := o.config.checkOptions()
-	options.Environ, options.Secrets, options.Outputs = o.config.environ(), hide, state.Outputs()
+	options.Environ, options.Secrets, options.Outputs = o.config.checkEnviron(), hide, state.Outputs()
 	options.Local = local
 	options.Log, options.Setups = o.log, setup.Open(repo, o.config.CacheDir, o.log)
 	lander := landing.New(repo, lanes, nil, w.Journal(), func() (proc.Launcher, error) { return checks, nil },
@@ -104,6 +107,11 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 	trial.Seconds = time.Since(began).Seconds()
 	for _, c := range res.Advice() {
 		trial.Advisory = append(trial.Advisory, hide.String(c.Name+": "+cmp.Or(c.Failed, c.How)))
+	}
+	for _, c := range res.Each() {
+		if c.Green && c.RanNone != "" {
+			trial.RanNone = append(trial.RanNone, hide.String(strings.TrimPrefix(c.Name+": "+c.RanNone, ": ")))
+		}
 	}
 	if !res.Green {
 		trial.Output = hide.String(res.Output)

@@ -138,7 +138,7 @@ func (s *site) openRepository(ctx context.Context) (repository, error) {
 func (s *site) landingOptions() landing.Options {
 	c := &s.config
 	o := c.checkOptions()
-	o.Environ, o.Secrets, o.Setups, o.Hook = s.environ, s.secrets, s.setups, s.landingHook()
+	o.Environ, o.Secrets, o.Setups, o.Hook = c.checkEnviron(), s.secrets, s.setups, s.landingHook()
 	o.Local = s.local
 	o.Landing = c.Landing
 	o.Jobs = cmp.Or(c.Jobs, landing.DefaultJobs())

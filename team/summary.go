@@ -128,10 +128,58 @@ func (r *teamRun) summarize(ctx context.Context, run muster.Run, end teammate.En
 	r.findLeftovers(ctx, &sum)
 	r.verifyLanded(ctx, &sum)
 	r.verifyTarget(ctx, &sum)
+	r.noteReason(ctx, &sum)
 	// Before the end is told: a process that is killed here leaves a run whose end resume tells, and moves the branch.
 	r.forward(ctx, &sum)
-	r.site.emit(ctx, journal.RunEnded, muster.Lead, map[string]any{"text": sum.Text, "code": sum.Code})
+	r.site.emit(ctx, journal.RunEnded, muster.Lead, r.endFields(ctx, sum))
 	return sum, nil
+}
+
+// endFields returns what the last event of the run says.
+func (r *teamRun) endFields(ctx context.Context, sum Summary) map[string]any {
+	var trouble journal.Trouble
+	for e, err := range r.site.journal.Read(ctx, 0) {
+		if err == nil && e.At >= sum.Run.StartedAt { // the rest only counts less
+			trouble.Add(e.Event)
+		}
+	}
+	fields := map[string]any{"text": sum.Text, "code": sum.Code}
+	for name, n := range map[string]int{"refused": trouble.Refused, "not_started": trouble.NotStarted} {
+		if n > 0 {
+			fields[name] = n
+		}
+	}
+	return fields
+}
+
+// noteReason writes into the run's record why it stops with work left, for those who look at the team later.
+func (r *teamRun) noteReason(ctx context.Context, sum *Summary) {
+	why := ""
+	if sum.Code == 3 {
+		why, _, _ = strings.Cut(strings.TrimSpace(sum.Text), "\n")
+		needs := slices.IndexFunc(sum.Tasks, func(x muster.Task) bool {
+			return x.Status == muster.NeedsAttention && sum.Run.Has(x)
+		})
+		isLost := func(l Leftover) bool { return !l.Dropped }
+		switch {
+		case sum.Run.EndedAt == 0, len(sum.Off)+len(sum.Unread) > 0, slices.ContainsFunc(sum.Left, isLost),
+			slices.ContainsFunc(sum.Tasks, muster.Task.Open):
+			// The text says it. Otherwise it is the lead's.
+		case needs >= 0:
+			why = fmt.Sprintf("task #%d needs attention: %s", sum.Tasks[needs].ID, sum.Tasks[needs].Result)
+		case sum.Red:
+			why = "the check is red on " + r.site.branch + ": " + sum.Run.Check
+		}
+	}
+	if why = text.CutBytes(text.OneLine(why), 300); why == sum.Run.Stopped {
+		return
+	}
+	run, err := r.site.runs.Change(ctx, func(x *muster.Run) { x.Stopped = why })
+	logDropped(ctx, r.site.log, "noting why the run stopped", err)
+	if err == nil {
+		run.Target = sum.Run.Target
+		sum.Run = run
+	}
 }
 
 // missingTasks are the tasks whose commits are on the target no longer, and the commits that together hold the work of

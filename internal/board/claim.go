@@ -311,6 +311,22 @@ func (b *Board) Return(ctx context.Context, id muster.TaskID, fence int, why str
 	return b.endClaim(ctx, journal.TaskReleased, t, was, returned)
 }
 
+// Refuse notes why the runtime could not land the task of the holder of the fence. The task stays as it is.
+func (b *Board) Refuse(ctx context.Context, id muster.TaskID, fence int, why string) error {
+	why = text.CutBytes(text.OneLine(why), 400)
+	t, _, _, err := b.step(ctx, id, func(t *muster.Task) error {
+		if err := owned(*t, fence); err != nil {
+			return err
+		}
+		t.Returned, t.UpdatedAt = why, now()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return b.emit(ctx, event(journal.TaskRefused, t, t.Owner, map[string]any{"reason": why}))
+}
+
 // Complete ends the task for the holder of the fence, then settles what follows: dependants are unblocked,
 // handlers of OnEffect run. An effect that fails now is settled by a later Settle. The same fence on a
 // completed task is fine: a caller that crashed after the first time may repeat it, and what was left then

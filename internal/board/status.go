@@ -94,7 +94,11 @@ func release(t *muster.Task, fence int, r Release, at float64) error {
 		t.Note = r.Note
 	}
 	if r.Final {
-		giveUp(t, r.Reason, at)
+		why := r.Reason
+		if t.Returned != "" { // that it did not land says more than that its owner then stopped
+			why = "did not land: " + t.Returned + "; " + why
+		}
+		giveUp(t, why, at)
 		return nil
 	}
 	if r.Counts {

@@ -211,12 +211,12 @@ func (r *Runner) inCheckout(
 	// The log is closed on every way out, and what matters of it is a part of the result.
 	res.Log = log.file.Name()
 	if res.Failed, res.Output = log.digest(spec.Dir); res.Green {
-		res.Failed = ""
+		res.Failed, res.RanNone = "", cmp.Or(res.RanNone, log.ranNone())
 	} else {
 		res.FailedTests, res.NamesKnown, res.Stopped = log.names()
 		res.NamesKnown = res.NamesKnown && !res.died
 	}
-	checked.Log = res.Log
+	checked.Log, checked.RanNone = res.Log, res.RanNone
 	checked.FailedTests, checked.NamesKnown, checked.Stopped = res.FailedTests, res.NamesKnown, res.Stopped
 	return res, checked, cmp.Or(err, log.close())
 }
@@ -317,6 +317,7 @@ func (r *Runner) runCommand(
 	case ctx.Err() != nil:
 		return res, context.Cause(ctx)
 	case errors.Is(context.Cause(limited), errTimeout):
+		res.TimedOut = true
 		res.How = fmt.Sprintf("it did not end within %s", clock.Duration(timeout))
 	case errors.Is(err, errTooMuchOutput):
 		res.How = errTooMuchOutput.Error()

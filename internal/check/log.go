@@ -226,6 +226,16 @@ func (l *checkLog) names() (all []string, isKnown, isStopped bool) {
 	return all, isKnown && l.printed <= maxSearched, l.finder.IsStopped()
 }
 
+// ranNone returns the line that says that no test was found, or "".
+func (l *checkLog) ranNone() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.printed > maxSearched {
+		return ""
+	}
+	return l.finder.RanNone()
+}
+
 // lines returns the last lines that were printed. The caller holds the mutex.
 func (l *checkLog) lines(most int) string {
 	data := l.tail

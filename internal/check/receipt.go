@@ -39,6 +39,7 @@ type Receipt struct {
 	Log        string    `json:"log"`                // it may be gone: logs are bounded
 	Replaced   []string  `json:"replaced,omitempty"` // the variables that led into another checkout
 	Unverified string    `json:"unverified,omitempty"`
+	RanNone    string    `json:"ran_none,omitempty"` // the line that says that no test was found
 	// FailedTests are all tests that have failed on the tree since the check was green there, and NamesKnown says that
 	// its output has told all of them.
 	FailedTests []string `json:"failed_tests,omitempty"`
@@ -171,7 +172,7 @@ func (r *Runner) keep(is Receipt, was *Receipt, res Result) error {
 		return nil
 	}
 	is.Green, is.How, is.Seconds, is.At, is.Log = res.Green, res.How, res.Seconds, time.Now().UTC(), res.Log
-	is.Replaced, is.Unverified = res.Replaced, res.Unverified
+	is.Replaced, is.Unverified, is.RanNone = res.Replaced, res.Unverified, res.RanNone
 	is.FailedTests, is.NamesKnown, is.Stopped = res.FailedTests, res.NamesKnown, res.Stopped
 	// A test that fails by chance counts as one that fails, or the next tree on which it does would be blamed for it.
 	if was != nil && is.NamesKnown && was.NamesKnown {
@@ -191,7 +192,7 @@ func (r *Runner) keep(is Receipt, was *Receipt, res Result) error {
 // result returns the result that a green receipt stands for.
 func (x Receipt) result() Result {
 	return Result{Green: true, Cached: true, Command: x.Command, How: x.How, Seconds: x.Seconds, Replaced: x.Replaced,
-		Log: x.Log}
+		Log: x.Log, RanNone: x.RanNone}
 }
 
 // maxReceipt is how large the file of a receipt may be.

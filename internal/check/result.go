@@ -14,6 +14,7 @@ type Result struct {
 	Name      string // of one of several checks
 	Advisory  bool   // it decides nothing
 	Green     bool
+	TimedOut  bool    // it did not end in its time
 	CannotRun bool    // exit 126 or 127, or the setup failed: no landing could be verified
 	How       string  // "exit 1", "exit 127: the command was not found", "it did not end within 10m"
 	Command   string  // the check's, or the setup's if that one failed
@@ -38,6 +39,7 @@ type Result struct {
 	Checks []Result // of each, where there are several; the others of these fields say what they decide together
 
 	Replaced   []string // the variables of the environment that led into another checkout
+	RanNone    string   // the line of a green check that says that no test was found; "": none does, or some have run
 	Unverified string   // why a green check proves nothing about the merged tree; "": it does
 }
 
@@ -91,6 +93,7 @@ func combine(all []Result, names string) Result {
 	var commands, how, first []string
 	for _, x := range failed {
 		whole.CannotRun = whole.CannotRun || x.CannotRun
+		whole.TimedOut = whole.TimedOut || x.TimedOut
 		whole.FailedTests = append(whole.FailedTests, x.FailedTests...)
 		whole.NamesKnown = whole.NamesKnown && x.NamesKnown
 		whole.Stopped = whole.Stopped || x.Stopped

@@ -174,6 +174,10 @@ func (i *initCommand) try(ctx context.Context, o opened, r *initResult) error {
 func trialText(t team.CheckTrial) string {
 	said := fmt.Sprintf("%.7s: %s after %.1f s", t.Commit, text.OneLine(t.How), t.Seconds)
 	switch {
+	case t.Green && len(t.RanNone) > 0:
+		return fmt.Sprintf("set-up and check end well at %.7s, after %.1f s, but no test was run: %s\n"+
+			"A check that runs no test lets everything land: name one that does.\n", t.Commit, t.Seconds,
+			text.OneLine(strings.Join(t.RanNone, "; ")))
 	case t.Green && t.Command == "":
 		return fmt.Sprintf("ok: set-up works at %.7s, after %.1f s\n", t.Commit, t.Seconds)
 	case t.Green:

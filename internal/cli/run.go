@@ -258,9 +258,15 @@ func (a *App) conclude(ctx context.Context, t *team.Team, j Job, sum team.Summar
 		}
 		// The lead may say that it has done something. Standard output has its answer alone.
 		if end.IsAnswer() {
-			fmt.Fprintln(a.Stderr, view.Because("no task was made, and nothing has landed", end.Spending.Text()))
-			if line := tally.Remembered(); line != "" {
-				fmt.Fprintln(a.Stderr, line)
+			made := "no task was made"
+			if tally.HasMade() {
+				made = "no task is left"
+			}
+			fmt.Fprintln(a.Stderr, view.Because(made+", and nothing has landed", end.Spending.Text()))
+			for _, line := range []string{tally.Trouble(), tally.Remembered()} {
+				if line != "" {
+					fmt.Fprintln(a.Stderr, line)
+				}
 			}
 		}
 	}

@@ -64,6 +64,8 @@ type Run struct {
 	Budgets   Budgets
 	// WorktreesDir puts lanes elsewhere than .worktrees.
 	WorktreesDir string
+	// CheckCI sets CI=true for the check and the set-up, which keeps many tools from waiting for changes.
+	CheckCI bool
 	// Ports is how many network ports of its own each lane and each check has, at most 20. They need a cache directory.
 	Ports int
 	// PassEnv names the variables of the environment that commands see beside the usual ones, as NAME or PREFIX_*. A
@@ -279,6 +281,8 @@ func (s *Settings) table() []Setting {
 			About: "where lanes are made; by default .worktrees in the repository"},
 		{Name: "setup_files", inRepository: counts, to: &s.SetupFiles, separators: " \t\r\n",
 			About: "patterns of files that setup reads besides manifests and lockfiles, such as api/*.proto"},
+		{Name: "check_ci", inRepository: counts, to: &s.CheckCI, Default: "false",
+			About: "whether checks see CI=true, with which many tools do not wait for changes, and some are stricter"},
 		{Name: "ports", to: &s.Ports, inRepository: counts, Default: "3", most: 20,
 			About: "how many network ports of its own each lane and each check has; 0: none"},
 		{Name: "landing.merge_commits", inRepository: counts, to: &s.MergeCommits, Default: "false",

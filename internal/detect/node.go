@@ -91,8 +91,12 @@ func (l *looker) nodeUnit(dir string, all []unit) (u unit, ok bool) {
 	add := func(name string, isAdvisory bool, scripts ...string) {
 		for _, s := range scripts {
 			if text := p.Scripts[s]; text != "" {
-				u.checks = append(u.checks, Step{Name: name, Command: nodeRun(m.name, s, text), Advisory: isAdvisory,
-					Reason: file + " has the script " + s})
+				step := Step{Name: name, Command: nodeRun(m.name, s, text), Advisory: isAdvisory,
+					Reason: file + " has the script " + s}
+				if strings.HasPrefix(step.Command, "CI=true ") {
+					step.Reason += ", which waits for changes without CI=true"
+				}
+				u.checks = append(u.checks, step)
 				return
 			}
 		}

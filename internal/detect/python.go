@@ -76,7 +76,7 @@ func (l *looker) pipSetup(dir, file string, requirements []string) []Step {
 	} else if isOld || strings.Contains(project, "[project]") || strings.Contains(project, "[build-system]") {
 		what = append(what, "-e .")
 	}
-	if l.usesPytest(dir) && !l.hasPytest(dir) {
+	if l.isRunByPytest(dir) && !l.hasPytest(dir) {
 		what = append(what, "pytest")
 	}
 	if what == nil {
@@ -110,13 +110,76 @@ func (l *looker) usesPytest(dir string) bool {
 		l.byDir[path.Join(dir, "tests")]["conftest.py"] || l.byDir[path.Join(dir, "test")]["conftest.py"]
 }
 
+// isRunByPytest reports whether pytest runs the tests of a project: it is set up for that, or they are none that
+// unittest finds.
+func (l *looker) isRunByPytest(dir string) bool {
+	_, isDjango := l.has(dir, "manage.py")
+	return l.usesPytest(dir) || !isDjango && l.onlyForPytest(dir)
+}
+
+// pytestOnly matches what only pytest runs in a file of tests: functions and classes of their own.
+var pytestOnly = lazyregexp.New(`(?m)^(?:(?:async )?def test|class Test\w*(?:\(\))?:|import pytest\b|from pytest\b)`)
+
+// maxTestFiles is how many files of tests are read.
+const maxTestFiles = 50
+
+// testFiles returns the Python files of a directory that have the names of tests, as pytest knows them.
+func (l *looker) testFiles(dir string) (files []string) {
+	for _, file := range l.Files {
+		base := path.Base(file)
+		isTest := path.Ext(base) == ".py" && (strings.HasPrefix(base, "test") || strings.HasSuffix(base, "_test.py"))
+		if isTest && isBelow(dir, file) {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// onlyForPytest reports whether a project has tests that unittest does not run. It loads no file whose name does not
+// begin with test, and skips what is no unittest.TestCase without a word.
+func (l *looker) onlyForPytest(dir string) bool {
+	files := l.testFiles(dir)
+	isForUnittest := func(file string) bool { return strings.HasPrefix(path.Base(file), "test") }
+	if len(files) > 0 && !slices.ContainsFunc(files, isForUnittest) {
+		return true
+	}
+	_, isPlain := l.unittestRoots(dir)
+	return !isPlain || slices.ContainsFunc(files[:min(len(files), maxTestFiles)], func(file string) bool {
+		return pytestOnly().MatchString(l.content(file))
+	})
+}
+
+// maxRoots is how many directories unittest is started in.
+const maxRoots = 4
+
+// unittestRoots returns the directories, relative to the project, in which unittest has to begin so that it finds all
+// files of tests: it looks only into packages, which have an __init__.py. isPlain is false where it would not, or where
+// there are too many.
+func (l *looker) unittestRoots(dir string) (roots []string, isPlain bool) {
+	for _, file := range l.testFiles(dir) {
+		at := strings.TrimSuffix(path.Dir(file), ".")
+		for at != dir && at != "" && l.byDir[at]["__init__.py"] {
+			at = strings.TrimSuffix(path.Dir(at), ".")
+		}
+		root := strings.TrimPrefix(strings.TrimPrefix(at, dir), "/")
+		if root != "" && !plainDir().MatchString(root) {
+			return nil, false
+		}
+		if !slices.Contains(roots, root) && strings.HasPrefix(path.Base(file), "test") {
+			roots = append(roots, root)
+		}
+	}
+	slices.Sort(roots)
+	return roots, len(roots) <= maxRoots
+}
+
 // pythonCheck returns the check of a Python project.
 func (l *looker) pythonCheck(dir, python string) Step {
 	project := dir // what people call it
 	if dir == "" {
 		project = "this project"
 	}
-	if l.usesPytest(dir) {
+	if l.isRunByPytest(dir) {
 		return Step{Name: "test", Command: python + " -m pytest -q",
 			Reason: "the tests of " + project + " are run by pytest"}
 	}
@@ -124,10 +187,19 @@ func (l *looker) pythonCheck(dir, python string) Step {
 		return Step{Name: "test", Command: python + " manage.py test",
 			Reason: path.Join(dir, "manage.py") + " is one of Django's"}
 	}
-	for _, file := range l.Files {
-		if ok, _ := path.Match("test*.py", path.Base(file)); ok && isBelow(dir, file) {
-			return Step{Name: "test", Command: python + " -m unittest discover", Reason: file + " has tests"}
+	if files := l.testFiles(dir); len(files) > 0 {
+		var commands []string
+		reason := files[0] + " has tests"
+		roots, _ := l.unittestRoots(dir)
+		for _, root := range roots {
+			command := python + " -m unittest discover"
+			if root != "" {
+				command += " -s " + root
+				reason = files[0] + " has tests, and " + path.Join(dir, root) + " is no package for unittest"
+			}
+			commands = append(commands, command)
 		}
+		return Step{Name: "test", Command: strings.Join(commands, " && "), Reason: reason}
 	}
 	return Step{Name: "compile", Command: python + " -m compileall -q -x '[.]venv' .",
 		Reason: "there are no tests in " + project}

@@ -47,7 +47,7 @@ var stacks = []stack{
 		why: "makes it a Gradle build"},
 	{kind: "gradle", file: "build.gradle*", check: "gradle --no-daemon check", wrapper: "gradlew",
 		why: "makes it a Gradle build"},
-	{kind: "maven", file: "pom.xml", check: "mvn -B -q verify", why: "makes it a Maven project", wrapper: "mvnw"},
+	{kind: "maven", file: "pom.xml", check: "mvn -B -ntp verify", why: "makes it a Maven project", wrapper: "mvnw"},
 	{kind: "dotnet", file: "*.sln*", check: "dotnet test", why: "makes it a .NET project"},
 	{kind: "dotnet", file: "*.[cf]sproj", check: "dotnet test", why: "makes it a .NET project"},
 }

@@ -7,7 +7,8 @@
 // has failed.
 //
 // The files: failures.go (what people read of a failure) with its table formats.go, names.go (the names of all failed
-// tests, for comparing two checks), gotest.go (go test -json), junit.go (reports), current.go (the test that runs now).
+// tests, for comparing two checks), gotest.go (go test -json), junit.go (reports), current.go (the test that runs now),
+// ran.go (whether any test has run).
 package failures
 
 import (
@@ -53,6 +54,7 @@ type Finder struct {
 	isRun  bool           // such a test has begun
 	above  string         // the last line that is not indented
 
+	ran      ran    // whether any test has run
 	names    names  // of all tests that have failed, as the console tells them
 	report   report // what the reports of JUnit say
 	packages map[string]*goPackage
@@ -111,6 +113,7 @@ func lastPart(name string) string { return name[strings.LastIndexAny(name, ".:/>
 // them in other events than the lines.
 func (f *Finder) line(line string, hasNames bool) {
 	x, at := formatOf(line)
+	f.ran.take(line)
 	if line != "" && line[0] != ' ' {
 		f.above = line
 	}

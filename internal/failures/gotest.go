@@ -34,6 +34,7 @@ func (f *Finder) goEvent(e goEvent) {
 		f.packages[e.Package] = p
 	}
 	lines := p.running[e.Test]
+	f.ran.isAny = f.ran.isAny || e.Test != ""
 	switch isOfTest := e.Test != ""; {
 	case e.Action == "run":
 		p.running[e.Test] = nil

@@ -55,9 +55,13 @@ func (c *checker) tellOnce(ctx context.Context, res CheckResult) error {
 		notes = append(notes, map[string]any{"text": "the check proves nothing: " + res.Unverified,
 			"unverified": res.Unverified})
 	}
-	for _, of := range res.Checks {
+	for _, of := range res.Each() {
+		if of.RanNone != "" && of.Green {
+			said := fmt.Sprintf("%s is green and has run no test: %q", nameOfCheck(of), of.RanNone)
+			notes = append(notes, map[string]any{"text": said, "ran_none": of.RanNone})
+		}
 		if of.How == check.NoFiles {
-			notes = append(notes, map[string]any{"text": "the check " + of.Name + " proves nothing: " + of.How})
+			notes = append(notes, map[string]any{"text": nameOfCheck(of) + " proves nothing: " + of.How})
 		}
 	}
 	for _, of := range res.Advice() {
@@ -72,6 +76,14 @@ func (c *checker) tellOnce(ctx context.Context, res CheckResult) error {
 		}
 	}
 	return nil
+}
+
+// nameOfCheck returns what people call a check.
+func nameOfCheck(of CheckResult) string {
+	if of.Name == "" {
+		return "the check"
+	}
+	return "the check " + of.Name
 }
 
 // askHook returns what asks Options.Hook, after the check, about a commit that may land for a task as far as the check

@@ -187,7 +187,9 @@ func stuckReason(p TeamProgress, members []muster.Member, pending []muster.Reque
 		reason := ""
 		switch {
 		case t.Owner != "":
-			reason = stuckOwner(t, owners[t.Owner], p.Patient)
+			if reason = stuckOwner(t, owners[t.Owner], p.Patient); reason != "" && t.Returned != "" {
+				reason += ", and did not land: " + t.Returned
+			}
 		case t.Claimed(): // another program has written it so
 			reason = fmt.Sprintf("task #%d is %s and nobody's", t.ID, strings.ReplaceAll(string(t.Status), "_", " "))
 		case len(t.BlockedBy) > 0:

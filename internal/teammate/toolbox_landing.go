@@ -56,7 +56,15 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 		return llm.ErrorResult("%s", warning), nil
 	}
 	if err != nil {
-		return llm.Result{}, c.onClaimLost(ctx, err)
+		if err = c.onClaimLost(ctx, err); !isLostClaim(err) && ctx.Err() == nil {
+			// Only the model reads the error, and it may have no more to say. People find the reason with the task.
+			why := muster.PlainText(err)
+			if hint := muster.HintOf(err); hint != "" {
+				why += " (" + hint + ")"
+			}
+			c.diary.dropped(ctx, "noting why a task did not land", c.board.Refuse(ctx, t.ID, t.Fence, why))
+		}
+		return llm.Result{}, err
 	}
 	switch v.Task.Status {
 	case muster.NeedsAttention:

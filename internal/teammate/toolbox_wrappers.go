@@ -94,7 +94,11 @@ func (w *wrappers) audit(
 		w.claims.noteWrite()
 	}
 	if failed {
-		end["error"] = text.CutBytes(textOf(llm.Message{Parts: r.Parts}), 200)
+		said := textOf(llm.Message{Parts: r.Parts})
+		end["error"] = text.CutBytes(said, 200)
+		if c.Name == "bash" && code.CouldNotStart(said) {
+			end["not_started"] = true
+		}
 	}
 	event(journal.ToolEnded, end)
 	if !failed && !subagent && w.todo.Owns(c) {

@@ -285,6 +285,8 @@ func (t lineWriter) taskLine() Line {
 		l.Who = cmp.Or(t.field("by", 40), "board")
 	case journal.TaskLanding:
 		l.Verb, l.Text, l.Show = "lands?", nameWith(name, fmt.Sprintf("%.7s", t.field("head", 0))), false
+	case journal.TaskRefused:
+		l.Verb, l.Text, l.Tone = "refused", Because(name, t.field("reason", 160)), Bad
 	case journal.TaskReturned:
 		l.Who, l.Verb, l.Tone = "landing", "back", Bad
 		why := t.field("text", 100)

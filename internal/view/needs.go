@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"muster"
@@ -12,7 +13,7 @@ import (
 
 // Need is one thing that waits for the user.
 type Need struct {
-	// Name is what it goes by: the id of a request, "task 3", "mail", "budget" or the name of a member.
+	// Name is what it goes by: the id of a request, "task 3", "mail", "budget", "run" or the name of a member.
 	Name string `json:"name"`
 	// What says it in a few words, and Command is what to type for it in a shell.
 	What    string `json:"what"`
@@ -29,6 +30,7 @@ type Need struct {
 const (
 	NeedMail   = "mail"
 	NeedBudget = "budget"
+	NeedRun    = "run" // it has stopped with work left, and no other need says why
 )
 
 // Needs returns what waits for the user, by its kind: questions, work that was given up, mail, budgets that are nearly
@@ -63,7 +65,16 @@ func (o Overview) Needs() (all []Need) {
 		all = append(all, Need{Name: NeedMail, What: text.Count(o.Mail, "mail") + " for you",
 			Command: "muster mail list --take"})
 	}
-	return append(append(all, o.budgetNeeds()...), o.parkedNeeds()...)
+	all = append(append(all, o.budgetNeeds()...), o.parkedNeeds()...)
+	isReason := func(n Need) bool { return n.Task != nil || n.Name == NeedBudget }
+	if o.Run.Stopped != "" && !o.Alive && !slices.ContainsFunc(all, isReason) {
+		need := Need{Name: NeedRun, What: text.CutColumns(text.OneLine(o.Run.Stopped), 160), Command: "muster resume"}
+		if o.Run.EndedAt > 0 && !slices.ContainsFunc(o.Tasks, muster.Task.Open) { // there is nothing to go on with
+			need.Command = "muster log"
+		}
+		all = append(all, need)
+	}
+	return all
 }
 
 // budgetNeeds returns the budgets of a run that goes on, or could, of which most is spent. The budget of a member or of

@@ -174,6 +174,12 @@ func (s Summary) headline() string {
 	// The first that holds is what can be claimed of all that landed.
 	check := text.OneLine(s.Run.Check)
 	switch {
+	case len(s.landed) == 0 && s.CheckIsRed:
+		h += ", and the check is red"
+		if s.Run.BaseCheck != "" {
+			h += " as it was at the start"
+		}
+		h = s.withFailure(h + ": " + check)
 	case len(s.landed) == 0:
 	case check == "":
 		h += `, NOT VERIFIED: no check is set (muster run --check "go test ./...")`
@@ -183,10 +189,7 @@ func (s Summary) headline() string {
 			h += ": " + text.CutColumns(strings.Join(s.Tally.unverified, "; "), 200)
 		}
 	case s.CheckIsRed:
-		h += ", NOT VERIFIED: the check is red as it was at the start: " + check
-		if s.Tally != nil && s.Tally.baseFailed != "" {
-			h += ", " + text.CutColumns(s.Tally.baseFailed, 120)
-		}
+		h = s.withFailure(h + ", NOT VERIFIED: the check is red as it was at the start: " + check)
 	case still > 0:
 		h += fmt.Sprintf(", checked with %s: %d of them landed while it was still red", check, still)
 	case covered > 0:
@@ -194,11 +197,22 @@ func (s Summary) headline() string {
 	default:
 		h += ", each checked with " + check
 	}
+	if len(s.landed) > 0 && s.Tally != nil && len(s.Tally.ranNone) > 0 {
+		h += fmt.Sprintf(", which has run no test (%q)", text.CutColumns(s.Tally.ranNone[0], 80))
+	}
 	if n := len(s.unfinished) + len(s.Unreadable); n > 0 {
 		h += fmt.Sprintf("; %d %s left", n, text.Plural(n, "is", "are"))
 		if _, why := s.splitReason(); why != "" && s.Code != 0 {
 			h += ": " + headlineReason(why)
 		}
+	}
+	return h
+}
+
+// withFailure adds what failed on the base, where that is known.
+func (s Summary) withFailure(h string) string {
+	if s.Tally != nil && s.Tally.baseFailed != "" {
+		h += ", " + text.CutColumns(s.Tally.baseFailed, 120)
 	}
 	return h
 }
@@ -244,6 +258,9 @@ func (s Summary) unfinishedLine(t muster.Task) string {
 		why = string(t.Owner) + "'s"
 		if t.ClaimedAt > 0 {
 			why += " since " + Clock(muster.Time(t.ClaimedAt), s.Now)
+		}
+		if t.Returned != "" {
+			why += ", did not land: " + text.CutColumns(text.OneLine(t.Returned), 100)
 		}
 	case t.Fence > 0: // it was claimed, and is again for whoever takes it
 		why = s.leftText(t)
@@ -355,6 +372,9 @@ func (s Summary) nextSteps(w *strings.Builder, screen Screen) {
 		}
 	}
 	if line := s.Spending.line(len(s.landed)); line != "" {
+		fmt.Fprintln(w, line)
+	}
+	if line := s.Tally.Trouble(); line != "" {
 		fmt.Fprintln(w, line)
 	}
 	if line := s.Tally.Remembered(); line != "" && !s.IsTemporary {

@@ -21,6 +21,12 @@ type Tally struct {
 	tokens  float64 // of all
 	// memories are the names of what members have saved for later runs.
 	memories []string
+	// trouble counts what members have tried in vain.
+	trouble journal.Trouble
+	// made is how many tasks were made.
+	made int
+	// ranNone are the words of green checks that say that no test was run.
+	ranNone []string
 	// unverified are the reasons for which a green check proves nothing.
 	unverified []string
 	// baseFailed is what failed first on the base.
@@ -64,6 +70,7 @@ func (t *Tally) effortOf(id muster.TaskID) *effort {
 // Add counts one event.
 func (t *Tally) Add(e muster.Event) {
 	t.skipDowntime(e)
+	t.trouble.Add(e)
 	switch e.Kind {
 	case journal.TurnEnded:
 		n := e.Number("input") + e.Number("output") + e.Number("cache_read") + e.Number("cache_write") +
@@ -73,6 +80,8 @@ func (t *Tally) Add(e muster.Event) {
 		if id := cmp.Or(e.Task, t.current[e.Member]); id != 0 {
 			t.effortOf(id).tokens += n
 		}
+	case journal.TaskCreated:
+		t.made++
 	case journal.TaskClaimed:
 		t.current[e.Member] = e.Task
 		t.effortOf(e.Task).owner, t.effortOf(e.Task).claimedAt = e.Member, e.At
@@ -94,6 +103,9 @@ func (t *Tally) Add(e muster.Event) {
 	case journal.RunNote:
 		if why := text.OneLine(e.Text("unverified")); why != "" && !slices.Contains(t.unverified, why) {
 			t.unverified = append(t.unverified, why)
+		}
+		if said := text.OneLine(e.Text("ran_none")); said != "" && !slices.Contains(t.ranNone, said) {
+			t.ranNone = append(t.ranNone, said)
 		}
 	case journal.MemorySaved:
 		if name := text.OneLine(e.Text("name")); !slices.Contains(t.memories, name) {
@@ -134,6 +146,12 @@ func (t *Tally) endClaim(e muster.Event) {
 		}
 	}
 }
+
+// Trouble says in a line how many calls were refused and how many commands could not start, "" for none.
+func (t *Tally) Trouble() string { return t.trouble.String() }
+
+// HasMade reports whether a task was made in the run, also one that was deleted.
+func (t *Tally) HasMade() bool { return t.made > 0 }
 
 // Remembered says what members have saved for later runs, or "" where they have saved nothing.
 func (t *Tally) Remembered() string {
