@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/lazyregexp"
 	"muster/internal/spend"
 )
 
@@ -84,6 +85,8 @@ type Landing struct {
 	Sign string
 	// LandSecrets lets land what looks like a key. Without it such work is returned to its owner.
 	LandSecrets bool
+	// Message is what commits that land say, with {subject}, {body}, {task}, {owner} and {model}; "": subject and body.
+	Message string
 	// MergeCommits lands each task as a merge commit that keeps the lane's own commits.
 	MergeCommits bool
 }
@@ -287,6 +290,8 @@ func (s *Settings) table() []Setting {
 			About: "how many network ports of its own each lane and each check has; 0: none"},
 		{Name: "landing.merge_commits", inRepository: counts, to: &s.MergeCommits, Default: "false",
 			About: "land each task as a merge commit that keeps its lane's own commits"},
+		{Name: "landing.message", inRepository: counts, to: &s.Message, check: checkMessage,
+			About: "what landed commits say, such as chore: {subject}; fields: subject, body, task, owner, model"},
 		{Name: "landing.jobs", flag: "jobs", to: &s.Jobs, Default: "0",
 			About: "over 1, both halves of a red stack are checked at once; 0: by cores and memory"},
 		{Name: "landing.secrets", to: &s.LandSecrets, isInverted: true, inRepository: isRefused, Default: "true",
@@ -363,6 +368,23 @@ func checkReviewRole(role string) error {
 func checkBudget(text string) error {
 	_, err := spend.ParseBudget(text)
 	return err
+}
+
+// messageField matches a field of landing.message.
+var messageField = lazyregexp.New(`\{(\w*)\}`)
+
+// checkMessage refuses a message with a field that does not exist, and one with trailers of muster's own.
+func checkMessage(message string) error {
+	for _, m := range messageField().FindAllStringSubmatch(message, -1) {
+		if !slices.Contains([]string{"subject", "body", "task", "owner", "model"}, m[1]) {
+			return muster.Errorf(muster.Invalid,
+				"there is no field %s: use {subject}, {body}, {task}, {owner} or {model}", m[0])
+		}
+	}
+	if strings.Contains(strings.ToLower(message), "muster-") {
+		return muster.Errorf(muster.Invalid, "the trailers Muster-... are muster's own: leave them out")
+	}
+	return nil
 }
 
 // checkPath refuses a path that depends on where muster is started.

@@ -26,11 +26,11 @@ type part struct{ files, uses, asks string }
 // parts has the parts of packages that no imports keep apart. docs/architecture.md says what each is for.
 var parts = map[string]map[string]part{
 	"internal/landing": {
-		"landing": {"lander.go land.go landed.go local.go return.go review.go revoke.go secrets.go snapshot.go", "queue guard texts work", ""},
+		"landing": {"lander.go land.go landed.go local.go ownwords.go return.go review.go revoke.go secrets.go snapshot.go", "queue guard texts work", ""},
 		"queue":   {"queue.go stack.go move.go check.go", "guard work", ""},
 		"guard":   {"guard.go prepare.go", "work", ""},
 		"texts":   {"texts.go collision.go", "work", ""},
-		"work":    {"options.go work.go refs.go message.go revert.go", "", ""},
+		"work":    {"options.go work.go refs.go message.go words.go revert.go", "", ""},
 	},
 	"internal/teammate": {
 		"maker":        {"member.go", "life conversation toolbox lead ground", ""},

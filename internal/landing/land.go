@@ -181,6 +181,9 @@ func (l *landing) run(ctx context.Context) error {
 	if d != nil {
 		return l.comeBack(ctx, displaced(l.options.branch(), d.Error()))
 	}
+	if l.words, err = l.findWords(ctx, tip); err != nil {
+		return err
+	}
 	for {
 		if err = l.try(ctx, tip); !errors.Is(err, errMoved) {
 			return err

@@ -47,21 +47,20 @@ func SnapshotIn(ctx context.Context, repo *git.Repo, head, tip string) (commit s
 var landedTrailers = lazyregexp.New(`\n\n(?:.+\n)*?` + trailerTask + `: (\d+)\n(?:.+\n)*?` +
 	trailerCheck + `: (.*?)(?:, (.*))?\n(?:` + trailerReview + `: (.*)\n)?(?:.+\n)*$`)
 
-// message returns the message of a landed commit: the task's subject, its summary, the trailers. The trailers are a
-// paragraph of their own, so that nothing in the summary can pass for one.
-func message(t muster.Task, summary string, by muster.Name, landed muster.Landed) string {
+// message returns the message of a landed commit: its words, and the trailers. The trailers are a paragraph of their
+// own, so that nothing in the words can pass for one.
+func message(w words, task muster.TaskID, by muster.Name, landed muster.Landed) string {
 	var b strings.Builder
-	b.WriteString(subject(t) + "\n")
-	if body := strings.TrimSpace(plain(summary)); body != "" {
-		b.WriteString("\n" + body + "\n")
-	}
 	check := landed.Receipt
 	if landed.Check != "" {
 		check += ", " + text.OneLine(landed.Check)
 	}
-	fmt.Fprintf(&b, "\n%s: %d\n%s: %s\n%s: %s\n", trailerTask, t.ID, trailerMember, by, trailerCheck, check)
+	fmt.Fprintf(&b, "%s\n\n%s: %d\n%s: %s\n%s: %s\n", w.text, trailerTask, task, trailerMember, by, trailerCheck, check)
 	if landed.Review != "" {
 		fmt.Fprintf(&b, "%s: %s\n", trailerReview, landed.Review)
+	}
+	for _, line := range w.trailers {
+		b.WriteString(line + "\n")
 	}
 	return b.String()
 }

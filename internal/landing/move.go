@@ -133,7 +133,7 @@ func (q *queue) commitOf(j *job, onto string, landed muster.Landed) (parents []s
 	if q.options.MergeCommits {
 		parents = append(parents, j.head)
 	}
-	return parents, message(j.task, j.summary, j.by, landed)
+	return parents, message(j.words, j.task.ID, j.by, landed)
 }
 
 // moveTarget is the landing: the target moves and the landing refs go, or neither. Where that was refused, it decides

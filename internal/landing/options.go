@@ -112,6 +112,7 @@ type ReviewComment struct {
 // Owner is what a landing asks of the process that hosts the task's owner. What is nil is not asked.
 type Owner struct {
 	Review Reviewer
+	Model  string // of the owner, as the settings name it; "": not known
 	// Unchanged is called before a task is completed whose lane holds nothing. Its error ends the landing, and the task
 	// stays as it is.
 	Unchanged func(context.Context) error

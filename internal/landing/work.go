@@ -24,6 +24,7 @@ type work struct {
 	by      muster.Name
 	summary string
 	head    string // the commit that is to land
+	words   words  // what the landed commit says
 	merged  merged
 	log     *slog.Logger
 

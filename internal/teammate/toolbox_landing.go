@@ -46,6 +46,7 @@ func (c *claims) Complete(ctx context.Context, id muster.TaskID, summary string)
 	defer c.presence.showActivity(ctx, "lands")()
 	warning := ""
 	v, err := c.lander.LandWith(ctx, t.ID, t.Fence, summary, c.name, landing.Owner{Review: c.review,
+		Model: c.hooks.model,
 		Unchanged: func(ctx context.Context) error {
 			if warning = c.nothingLands(ctx); warning != "" {
 				return errWarned
