@@ -112,9 +112,9 @@ func (m *models) tellTrouble(name muster.Name) func(until time.Time, why error) 
 	}
 }
 
-// counted returns what makes retries around a member's model, by how long an outage of it is waited out; tell has whom
-// they tell what. What counts its calls stands inside of the retries: each try may be billed, and a wait for the limiter
-// is no call.
+// counted returns what makes retries around a member's model, by how long an outage of it is waited out. tell has the
+// functions that hear of them. What counts its calls stands inside of the retries: each try may be billed, and a wait
+// for the limiter is no call.
 func (m *models) counted(
 	record muster.Member, model llm.Model, now func() (muster.TaskID, int), tell retry.Options,
 ) func(overload time.Duration) llm.Model {

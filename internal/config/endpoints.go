@@ -39,8 +39,8 @@ type endpoint struct {
 // Access is what a model's server wants in each request beside the model's name. It holds secrets.
 type Access struct {
 	Key string
-	// KeyName is the variable or the file that has the key or should have it, as messages name it, or key_command. It is
-	// "" for an endpoint without a key.
+	// KeyName is the variable or the file that has the key or should have it, as messages name it, or key_command. It
+	// is "" for an endpoint without a key.
 	KeyName string
 	// IsBearer says that the key is sent as a bearer token, also where the interface has another header for it.
 	IsBearer bool
@@ -307,8 +307,8 @@ func (l *fileLoader) readKeys(in endpointInFile, to *Access) (err error) {
 		to.Header[name] = strings.TrimSpace(os.Expand(value, get))
 		isSendable := httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(to.Header[name])
 		if err == nil && !isSendable {
-			err = fmt.Errorf("the header %q cannot be sent: a name has letters, digits and dashes, and a value is one line",
-				name)
+			err = fmt.Errorf("the header %q cannot be sent: a name has letters, digits and dashes, "+
+				"and a value is one line", name)
 		}
 	}
 	if to.KeyName = in.keyName(); in.KeyEnv != "" {

@@ -17,8 +17,8 @@ func ReadKeyFile(path string) (string, error) {
 	return ParseKey(path, string(data))
 }
 
-// ParseKey returns the key that is all a text has; name says where the text is from. Errors are Invalid and show nothing
-// of the text.
+// ParseKey returns the key that is all a text has; name says where the text is from. Errors are Invalid and show
+// nothing of the text.
 func ParseKey(name, text string) (string, error) {
 	key := trimKey(text)
 	if len(strings.Fields(key)) != 1 {
@@ -39,6 +39,6 @@ func checkKey(name, key string) error {
 	if !strings.ContainsFunc(key, isWrong) {
 		return nil
 	}
-	return muster.Errorf(muster.Invalid, "the key in %s cannot be sent: it has a line end or another control character "+
-		"in it, or one that is not ASCII; copy it again", name)
+	return muster.Errorf(muster.Invalid, "the key in %s cannot be sent: it has a line end or another control "+
+		"character in it, or one that is not ASCII; copy it again", name)
 }

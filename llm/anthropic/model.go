@@ -84,7 +84,8 @@ func New(o Options) llm.Model {
 	peer := wire.NewPeer(o.BaseURL, Endpoint, o.Model)
 	peer.SetAPI("anthropic")
 	peer.Window = o.Known.Window
-	m := &model{o: o, key: wire.NewKey(o.Key, o.Renew), isLimitSet: isLimitSet, peer: peer, most: wire.Maximum{Host: peer.Host()}}
+	m := &model{o: o, key: wire.NewKey(o.Key, o.Renew), isLimitSet: isLimitSet, peer: peer,
+		most: wire.Maximum{Host: peer.Host()}}
 	m.peer.Custom = m.custom()
 	return m
 }

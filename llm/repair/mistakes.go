@@ -41,7 +41,8 @@ func (m *Mistakes) Count(calls []llm.Call) (err error) {
 			m.last = map[string]mistake{}
 		}
 		if m.last[name] = x; x.times >= maxMistakes {
-			err = fmt.Errorf("the arguments of %s could not be read %d times for the same reason: %s", name, x.times, x.why)
+			err = fmt.Errorf("the arguments of %s could not be read %d times for the same reason: %s", name,
+				x.times, x.why)
 		}
 	}
 	return err

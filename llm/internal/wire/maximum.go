@@ -166,8 +166,8 @@ func namedRoom(message string, limit int) int {
 // https://openrouter.ai/docs/api-reference/errors
 var (
 	affords  = pattern(`afford(?:able)?\b[^0-9$€£¥]{0,40}(\d[\d,]*)(\.\d)?`)
-	suffices = pattern(`(?:only|at most|up to|maximum of|max|covers|allows|leaves|enough for|sufficient for|remaining|left)` +
-		`[^0-9$€£¥]{0,20}(\d[\d,]*) +(?:[a-z]+ +)?tokens?\b()`)
+	suffices = pattern(`(?:only|at most|up to|maximum of|max|covers|allows|leaves|enough for|sufficient for|` +
+		`remaining|left)[^0-9$€£¥]{0,20}(\d[\d,]*) +(?:[a-z]+ +)?tokens?\b()`)
 	isLeft = pattern(`(\d[\d,]*) +(?:[a-z]+ +)?tokens? +` +
 		`(?:(?:is|are|can be) +)?(?:affordable|afforded|left|remaining|available)()`)
 	notAfforded = pattern(`(?:not|n't|n’t) +afford`) // what follows is too much
