@@ -18,13 +18,16 @@ import (
 func newWebCommand(a *App) *cobra.Command {
 	var addr string
 	var noOpen bool
+	var hosts []string
 	c := &cobra.Command{Use: "web [ARCHIVE]", Args: namedArgs("[ARCHIVE]"),
 		Short: "the team in a browser: what needs you, the board, conversations, differences",
 		Long: "It answers on this machine alone, to whoever has the address that it prints. From another machine:\n" +
 			"  ssh -L 7310:127.0.0.1:7310 HOST     with  muster web --addr 127.0.0.1:7310\n" +
+			"Where an editor or a dev container forwards the port to another name, --host says which.\n" +
 			"With a name of muster archive list it shows how that team worked, and changes nothing.\n" +
 			"Ctrl-C ends it; the team goes on."}
 	c.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "listen on `HOST:PORT`; port 0 is any that is free")
+	c.Flags().StringSliceVar(&hosts, "host", nil, "answer to this `NAME` too, at which a forwarded port is reached")
 	c.Flags().BoolVar(&noOpen, "no-open", false, "start no browser")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		open, isArchive := a.open, len(args) > 0
@@ -43,7 +46,7 @@ func newWebCommand(a *App) *cobra.Command {
 		}
 		// What models and tools say reaches the page without secrets, as it reaches a terminal.
 		s := web.New(o.Team)
-		s.Hide, s.Now, s.Replay = a.secrets.Bytes, a.Now, isArchive
+		s.Hide, s.Now, s.Hosts, s.Replay = a.secrets.Bytes, a.Now, hosts, isArchive
 		s.Launch, s.Merge = launcher(a), merger(o.Team)
 		// Without settings that can be read, the page shows tokens and no share of a window.
 		if settings, _, err := o.workspace.Settings(nil); err == nil {

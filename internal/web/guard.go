@@ -6,6 +6,9 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 
 	"muster"
 )
@@ -27,7 +30,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		name, ok := s.checkHost(r.Host)
 		if !ok {
-			refuse(w, http.StatusForbidden, "this server answers only to the address that muster web has printed")
+			refuse(w, http.StatusForbidden, "this server answers only to the address that muster web has printed; "+
+				"where it is reached by another name: muster web --host NAME")
 			return
 		}
 		if r.Method == http.MethodGet && r.URL.Path == "/" && r.URL.Query().Has("token") {
@@ -39,7 +43,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 				"each start of it has another one")
 			return
 		}
-		if status, why := checkSource(r); why != "" {
+		if status, why := s.checkSource(r); why != "" {
 			refuse(w, status, why)
 			return
 		}
@@ -49,14 +53,22 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// checkHost reports whether a request was sent to the address that is listened on, or to localhost at its port. A
-// browser that was led here by a name of somebody else's sends that name. cookie is the name of the cookie: browsers
-// send cookies to all ports of a machine, so that each port needs a name of its own.
+// checkHost reports whether a request was sent to the address that is listened on, to localhost at its port, or to one
+// of Hosts. A browser that was led here by a name of somebody else's sends that name. cookie is the name of the cookie:
+// browsers send cookies to all ports of a machine, so that each port needs a name of its own.
 func (s *Server) checkHost(host string) (cookie string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, port, _ := net.SplitHostPort(s.host) // it is an address of the listener
-	return "muster-" + port, host == s.host || host == net.JoinHostPort("localhost", port)
+	return "muster-" + port, host == s.host || host == net.JoinHostPort("localhost", port) || s.isNamed(host)
+}
+
+// isNamed reports whether a host, with or without a port, is one of Hosts. A name without a port is for all ports.
+func (s *Server) isNamed(host string) bool {
+	name := (&url.URL{Host: host}).Hostname()
+	return slices.ContainsFunc(s.Hosts, func(h string) bool {
+		return strings.EqualFold(h, host) || strings.EqualFold(h, name)
+	})
 }
 
 // exchange takes the token out of the address and makes it a cookie. A ticket is good for one time.
@@ -83,10 +95,12 @@ func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byt
 
 // checkSource refuses what a page of another origin has sent. Browsers name the origin with each POST, and pages cannot
 // send JSON to another origin without asking first, which this server never allows.
-func checkSource(r *http.Request) (status int, why string) {
+func (s *Server) checkSource(r *http.Request) (status int, why string) {
 	origin := r.Header.Get("Origin")
-	// A wrong origin is refused for GET too: its page cannot read the answer, but could measure how long it takes.
-	if origin != "" && origin != "http://"+r.Host {
+	// A wrong origin is refused for GET too: its page cannot read the answer, but could measure how long it takes. What
+	// forwards to here may have encrypted, and may say localhost in place of the name in the browser.
+	_, outer, _ := strings.Cut(origin, "://")
+	if origin != "" && origin != "http://"+r.Host && !s.isNamed(outer) {
 		return http.StatusForbidden, "the request comes from another page"
 	}
 	// Other ports of this machine are the same site, and may be anybody's.

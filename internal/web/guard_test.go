@@ -97,6 +97,31 @@ func TestForeignHostIsRefused(t *testing.T) {
 	}
 }
 
+// Where the port is forwarded, the page has another name, and what forwards it may say localhost here.
+func TestNamedHosts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.members()
+	w.server.Hosts = []string{"Box.example.dev", "localhost:8080"}
+	for _, c := range []struct {
+		host, origin string
+		ok           bool
+	}{
+		{"box.example.dev", "https://box.example.dev", true}, {"box.example.dev:7310", "http://box.example.dev:7310", true},
+		{w.addr, "https://box.example.dev", true}, {"localhost:8080", "http://localhost:8080", true},
+		{"localhost:8081", "http://localhost:8081", false}, {"evil.box.example.dev", "https://box.example.dev", false},
+		{"box.example.dev", "https://evil.example", false}, {w.addr, "http://localhost:8081", false}, {w.addr, "null", false},
+		{"box.example.dev.evil.example", "https://box.example.dev.evil.example", false},
+	} {
+		r := w.request(http.MethodPost, "/api/mail", `{"to":"lead","text":"x"}`)
+		r.Host = c.host
+		r.Header.Set("Origin", c.origin)
+		if res, answer := w.send(r); (res.StatusCode == http.StatusOK) != c.ok {
+			t.Errorf("%s from %s: %s %s", c.host, c.origin, res.Status, answer)
+		}
+	}
+}
+
 func TestForeignPagesChangeNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -65,6 +65,8 @@ type Server struct {
 	// Merge takes the work to the user's branch, and returns what is to be said of it. Nil: it cannot be done from
 	// here.
 	Merge func(ctx context.Context) (string, error)
+	// Hosts are the names, with or without a port, by which the page is reached where its port is forwarded.
+	Hosts []string
 	// Replay shows the past alone. Nothing can be changed then.
 	Replay bool
 
