@@ -1,8 +1,11 @@
 package team
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"sync"
@@ -14,6 +17,7 @@ import (
 	"muster/internal/mcp"
 	"muster/internal/proc"
 	"muster/internal/teammate"
+	"muster/internal/text"
 	"muster/internal/workspace"
 	"muster/internal/worktree"
 	"muster/llm"
@@ -124,6 +128,28 @@ func (h *host) serve(
 		return err
 	}
 	return h.withMCP(ctx, launcher, func() error { return work(ctx, newSupervisor(h, id)) })
+}
+
+// tryCommand starts a command as a member would. A team whose commands cannot start would land what nobody has tried.
+func (h *host) tryCommand(ctx context.Context) error {
+	if h.members.confinedBy == nil {
+		return nil
+	}
+	var said bytes.Buffer
+	p, err := h.members.launcher.Start(ctx, proc.Spec{Argv: proc.Shell("exit 0"), Dir: h.site.repository.Root(),
+		Env: h.site.environ, Out: &said})
+	exit := 0
+	if err == nil {
+		exit, err = p.Wait()
+	}
+	if err == nil && exit != 0 {
+		err = errors.New(cmp.Or(text.OneLine(said.String()), fmt.Sprintf("exit %d", exit)))
+	}
+	if err != nil && ctx.Err() == nil {
+		return muster.Errorf(muster.Unavailable, "no command of a member can start here: %s", muster.PlainText(err)).
+			WithHint("muster doctor says more; --no-sandbox starts commands with your rights")
+	}
+	return err
 }
 
 // lookLast looks at what no phase has ended with, and returns how the run ended, which knows what was found.

@@ -1,17 +1,13 @@
 package team
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
-	"muster"
 	"muster/internal/config"
 	"muster/internal/confined"
 	"muster/internal/git"
@@ -19,7 +15,6 @@ import (
 	"muster/internal/paths"
 	"muster/internal/proc"
 	"muster/internal/sandbox"
-	"muster/internal/text"
 	"muster/internal/worktree"
 )
 
@@ -48,28 +43,6 @@ func (s *site) setLaunchers(
 		removeHooksDir()
 		removeToolsDir()
 	}, nil
-}
-
-// tryCommand starts a command as a member would. A team whose commands cannot start would land what nobody has tried.
-func (h *host) tryCommand(ctx context.Context) error {
-	if h.members.confinedBy == nil {
-		return nil
-	}
-	var said bytes.Buffer
-	p, err := h.members.launcher.Start(ctx, proc.Spec{Argv: proc.Shell("exit 0"), Dir: h.site.repository.Root(),
-		Env: h.site.environ, Out: &said})
-	exit := 0
-	if err == nil {
-		exit, err = p.Wait()
-	}
-	if err == nil && exit != 0 {
-		err = errors.New(cmp.Or(text.OneLine(said.String()), fmt.Sprintf("exit %d", exit)))
-	}
-	if err != nil && ctx.Err() == nil {
-		return muster.Errorf(muster.Unavailable, "no command of a member can start here: %s", muster.PlainText(err)).
-			WithHint("muster doctor says more; --no-sandbox starts commands with your rights")
-	}
-	return err
 }
 
 // withTemporaryDir returns the launcher whose programs have a temporary directory, and what removes that.

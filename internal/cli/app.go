@@ -74,7 +74,8 @@ type App struct {
 	endsProcess bool
 	// foreground is the terminal, where this process can leave it and work on; nil: it cannot.
 	foreground *detach.Terminal
-	// temporary says that the user's directory for temporary files is not used, and hasNoCache that caches have no place.
+	// temporary says that the user's directory for temporary files is not used, and hasNoCache that there is none for
+	// caches.
 	temporary  string
 	hasNoCache bool
 	// screenShape is how Stdout will be shown where it is no terminal itself: the conversation shows what its commands

@@ -64,6 +64,8 @@ func (r *Repo) CommonDir() string { return r.common }
 // since 2.39.
 const minMajor, minMinor = 2, 39
 
+const laneHead = "ref: refs/heads/wt/" // how the HEAD of a lane begins
+
 // Open finds the repository that dir lies in, from a subdirectory or a linked worktree too.
 // Errors, each with a hint: Unavailable (git missing, too old, or refusing), NotFound (not a repository), Invalid
 // (bare, no commit).
@@ -99,7 +101,11 @@ func Open(ctx context.Context, dir string) (*Repo, error) {
 	if err := cmp.Or(tooOld, err, unreadable); err != nil {
 		return nil, err
 	}
-	r.here = cmp.Or(r.linked, r.root)
+	r.here = r.root
+	if admin := registrationOf(r.common, r.linked); r.linked != "" && admin != "" &&
+		!strings.HasPrefix(readLine(filepath.Join(admin, "HEAD")), laneHead) { // as of a lane without a place
+		r.here = r.linked
+	}
 	if lane != "" {
 		r.linked = lane
 	}

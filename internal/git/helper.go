@@ -77,7 +77,8 @@ func (p *Place) Do(ctx context.Context, c Call) (string, error) {
 	}
 	ctx, end := EndAtPipe(ctx, !isTop, r.inSandbox(p.Tree, p.GitDir()), p.Tree, p.GitDir())
 	defer end()
-	return r.confined(ctx, c, slices.Concat(env, settingsEnv(0, append(settings, c.Settings...)...), c.Env), write, read)
+	settings = append(settings, c.Settings...)
+	return r.confined(ctx, c, slices.Concat(env, settingsEnv(0, settings...), c.Env), write, read)
 }
 
 // placeSettings returns the settings of each git in a place: which changes it sees, and which drivers run. isStaging

@@ -53,7 +53,7 @@ func (r *Repo) Head(ctx context.Context) (string, error) {
 	return r.ResolveIn(ctx, r.headDir(), "HEAD")
 }
 
-// headDir returns where git finds the HEAD of the user's checkout: that of the main worktree is in the common directory.
+// headDir returns where git finds the HEAD of the user's checkout: in the common directory that of the main worktree.
 func (r *Repo) headDir() string {
 	if r.here == r.root {
 		return r.common

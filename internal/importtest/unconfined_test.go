@@ -17,14 +17,13 @@ import (
 
 // repositories are how the code names the directories in which git works with the user's rights: the repository's own git
 // directory and the user's checkout, where no command of a member writes.
-var repositories = regexp.MustCompile(`^((\w+\.)*[rR]epo\.|r\.)?(CommonDir\(\)|Root\(\)|common|root)$`)
+var repositories = regexp.MustCompile(`^((\w+\.)*[rR]epo\.|r\.)?(CommonDir\(\)|Root\(\)|Here\(\)|headDir\(\)|common|root|here)$`)
 
 // elsewhere are the other starts of git, by package, function and directory, each with the reason why no command of a
 // member writes there, or what confines it.
 var elsewhere = map[string]string{
 	"internal/check environment p.git":           "the git directory of a check, which its programs cannot write",
 	"internal/delivery Merge c.dir":              users,
-	"team linkedWorktreeNote dir":                users,
 	"internal/delivery open c.dir":               users,
 	"internal/delivery uncommitted c.dir":        users,
 	"internal/delivery OpenClean c.dir":          users,

@@ -85,7 +85,7 @@ func (a *attributes) control(request uintptr, arg unsafe.Pointer) error {
 	return nil
 }
 
-// serve answers calls until the last program is gone, with the capabilities of a program. It is called in OnThread only.
+// serve answers calls until the last program is gone, with the capabilities of programs. It is called in OnThread.
 func (a *attributes) serve() {
 	defer unix.Close(a.listener) // calls fail when nobody answers
 	if limitCapabilities() != nil {
