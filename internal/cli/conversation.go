@@ -272,6 +272,7 @@ func (c *conversation) prepare(ctx context.Context, isStopped bool, words string
 		return j, err
 	}
 	// The model itself is opened again by App.Start. Here only the error matters, such as a key that is not set.
+	//nolint:contextcheck // What reads its key has a limit of its own.
 	_, err = c.app.model(c.workspace, j.Settings.Model, j.Settings)
 	return j, err
 }

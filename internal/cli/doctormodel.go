@@ -76,7 +76,7 @@ func examineModel(ctx context.Context, a *App, name string) (workspace.Findings,
 		return nil, muster.Errorf(muster.Invalid, "a script has no server that could be asked")
 	}
 	x.known = settings.Endpoints.Known(name, x.choice)
-	model, err := newModel(a, name, settings, x.observe)
+	model, err := newModel(a, name, settings, x.observe) //nolint:contextcheck // What reads its key has a limit.
 	if err != nil {
 		x.broken("key", err, muster.HintOf(err))
 		return x.findings(), nil

@@ -167,7 +167,7 @@ func (r *Runner) Run(ctx context.Context, m Moment) (all Outcome, err error) {
 // inBackground runs a hook that nothing waits for. It may outlive the moment, and not the run.
 func (r *Runner) inBackground(ctx context.Context, h Hook, m Moment) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(r.ending, cancel)
+	stop := context.AfterFunc(r.ending, cancel) //nolint:contextcheck // It ends with the run.
 	now := &asyncHook{dir: m.Dir, cancel: cancel, done: make(chan struct{})}
 	r.mu.Lock()
 	r.async = append(r.async, now)
