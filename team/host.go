@@ -130,7 +130,7 @@ func (h *host) serve(
 	return h.withMCP(ctx, launcher, func() error { return work(ctx, newSupervisor(h, id)) })
 }
 
-// tryCommand starts a command as a member would. A team whose commands cannot start would land what nobody has tried.
+// tryCommand starts a command as a member would. Where none can start, members could land work that was never run.
 func (h *host) tryCommand(ctx context.Context) error {
 	if h.members.confinedBy == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"muster/internal/paths"
 )
 
-// The errors for files that are not read for models, whoever names them.
+// The errors for files that models are not shown.
 var (
 	// ErrOutside is the error for a path that lies, or leads by a link, outside of the directory that its files may
 	// come from.

@@ -27,8 +27,8 @@ func ParseKey(name, text string) (string, error) {
 	return key, checkKey(name, key)
 }
 
-// trimKey returns a key without what copying and editors leave at its ends: blanks, line ends, and characters that
-// nobody sees.
+// trimKey returns a key without what copying and editors leave at its ends: blanks, line ends, and characters without a
+// width.
 func trimKey(key string) string {
 	return strings.TrimFunc(key, func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) })
 }

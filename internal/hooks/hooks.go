@@ -13,8 +13,8 @@
 //
 //   - A hook has a time limit, and its output a size limit. It ends with everything that it has started.
 //   - It gets no key of the environment, and no secret that it prints reaches a model or the journal.
-//   - What is wrong with a hook that runs (it takes too long, it prints nonsense) stops nobody: only a hook that says
-//     so blocks. A hook that cannot start because of a mistake refuses where it was to guard something.
+//   - A hook that runs blocks a call only by its answer: one that takes too long or prints what is no answer does not.
+//     A hook that cannot start because of a mistake refuses the calls that it was to guard.
 //   - Each run is an event of the journal.
 //
 // Where the events are, and what a decision means there, is not decided here: see packages teammate and landing.

@@ -6,8 +6,8 @@
 // have the same text, the first is shown.
 //
 // The files are foreign text: how much is read is bounded, marks of the runtime are escaped, and a file of the
-// repository leads, by a link or an import, nowhere out of it, and to no file with keys. What is left out or cut is
-// returned for people, because whoever follows half of the rules must know that there are others.
+// repository leads, by a link or an import, nowhere out of it, and to no file with keys. A line for people
+// says what is left out or cut.
 package instructions
 
 import (

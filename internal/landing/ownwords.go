@@ -115,7 +115,7 @@ func (l *landing) templateTrailers() []string {
 		if line = strings.TrimRight(line, " \t\r\n"); strings.HasPrefix(line, "#") {
 			continue
 		}
-		// What a person is to fill in says nothing, and would hide the trailers beside it.
+		// A trailer without a value is a field for people to fill in. Git would take the trailers beside it for text.
 		if bare, isEmpty := strings.CutSuffix(line, ":"); !isEmpty || strings.ContainsAny(bare, " \t") || bare == "" {
 			lines = append(lines, line)
 		}

@@ -31,8 +31,9 @@ type bubblewrap struct {
 var namespaces = []string{"--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
 	"--cap-drop", "ALL", "--die-with-parent", "--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"}
 
-// users say as whom a program runs: as root that opens files whatever their modes say, because the user's directories
-// may be another's, and else in a namespace of users that has nobody but this user. The first that works is taken.
+// users returns the ways to set the user of a program, the preferred one first. Root's programs stay in the user
+// namespace and may open files whatever their modes say, because the repository may belong to another user. All others
+// get a user namespace that has their own user only.
 func users() [][]string {
 	own := []string{"--unshare-user", "--disable-userns"}
 	if os.Geteuid() == 0 && landlock.FilterInNamespaces() != nil { // which refuses other namespaces

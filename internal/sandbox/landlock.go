@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"muster"
 	"muster/internal/durable"
@@ -155,8 +156,8 @@ func (r Rules) grants(path string, a landlock.Access) (all []grant) {
 
 // others grants what is in a directory besides entries with rules. What a link leads to has its own rules.
 func others(dir string, entries map[string]Rules, a landlock.Access) (all []grant) {
-	id := "" // before it is read
-	if info, err := os.Stat(dir); err == nil {
+	id := time.Now().String() // the time of a change is that of the last tick, so a second one may have the same
+	if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) > time.Second {
 		id, _ = durable.ChangeOf(info)
 	}
 	there, _ := os.ReadDir(dir) // what cannot be read needs no rules

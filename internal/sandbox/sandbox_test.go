@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"muster"
 	"muster/internal/landlock"
@@ -353,6 +354,14 @@ func TestLandlockFollowsChanges(t *testing.T) {
 		require.NoError(t, err)
 		return file
 	}
+	unchanged := func() {
+		old := time.Now().Add(-time.Hour)
+		require.NoError(t, os.Chtimes(at("etc"), old, old))
+	}
+	if young := kept(); kept() == young {
+		t.Error("a ruleset is kept although a directory has just changed")
+	}
+	unchanged()
 	look("confa")
 	first := kept()
 	look("confax\n")
@@ -361,6 +370,7 @@ func TestLandlockFollowsChanges(t *testing.T) {
 	}
 	write(t, base, strings.ToUpper, "etc/next")
 	require.NoError(t, os.Rename(at("etc/next"), at("etc/conf")))
+	unchanged()
 	look("ETC/NEXTax\n")
 	require.NoError(t, os.Rename(at("work"), at("old")))
 	write(t, base, filepath.Base, "work/b")

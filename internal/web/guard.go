@@ -54,7 +54,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 }
 
 // checkHost reports whether a request was sent to the address that is listened on, to localhost at its port, or to one
-// of Hosts. A browser that was led here by a name of somebody else's sends that name. cookie is the name of the cookie:
+// of Hosts. A browser that another site has led here sends the name of that site. cookie is the name of the cookie:
 // browsers send cookies to all ports of a machine, so that each port needs a name of its own.
 func (s *Server) checkHost(host string) (cookie string, ok bool) {
 	s.mu.Lock()

@@ -15,7 +15,7 @@ const maxMistakes = 3
 // seen none.
 type Mistakes struct{ last map[string]mistake } // by the name of the tool
 
-// mistake is one that was made in so many replies, with no call of the tool between them that could be read.
+// mistake counts the replies in a row whose call of a tool could not be read for the same reason.
 type mistake struct {
 	why   string
 	times int

@@ -18,8 +18,8 @@ type Tools struct {
 	refused map[string][]string // by the name of the model
 }
 
-// Wrap returns m, which name names. A request that is refused because of optional tools is made again without them, and
-// when it is taken, so are those that follow. tell is told once of each.
+// Wrap returns m with its name. A request that is refused because of optional tools is made again without them. If that
+// succeeds, later requests leave them out too, and tell gets a line for each tool, once.
 func (t *Tools) Wrap(m llm.Model, name string, tell func(line string)) llm.Model {
 	return toolsModel{m, t, name, tell}
 }
