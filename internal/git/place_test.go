@@ -371,7 +371,7 @@ func TestSettingsOfAPlace(t *testing.T) {
 	for _, kv := range [][2]string{{"user.name", "Ann \"A\" \\ Other"}, {"column.st", "status\t-s # x"}, {"core.autocrlf", "input"},
 		{"http.https://x/.extraheader", "AUTHORIZATION: basic c2VjcmV0"}, {"remote.origin.url", "https://me:secret@host/x"},
 		{"core.hooksPath", "hooks"}, {"core.fsmonitor", "evil"}, {"filter.evil.clean", "evil"}, {"include.path", other},
-		{"alias.up", "evil"}, {"core.worktree", "/"}, {"gpg.program", "evil"}, {"commit.gpgSign", "true"}} {
+		{"alias.up", "!up"}, {"core.worktree", "/"}, {"gpg.program", "evil"}, {"commit.gpgSign", "true"}} {
 		if kv[0] != "core.worktree" {
 			gittest.Git(t, root, "config", kv[0], kv[1])
 		}
@@ -383,7 +383,7 @@ func TestSettingsOfAPlace(t *testing.T) {
 	require.NoError(t, repo.AddWorktree(t.Context(), dir, "wt/a", ""))
 	p := require.Value(OpenPlace(repo, dir, "refs/heads/wt/a"))(t)
 	out := gittest.Git(t, root, "config", "-f", filepath.Join(p.Dir, "config"), "--list")
-	for _, want := range []string{"user.name=Ann \"A\" \\ Other", "column.st=status\t-s # x", "core.autocrlf=input", "column.co=checkout"} {
+	for _, want := range []string{"user.name=Ann \"A\" \\ Other", "column.st=status\t-s # x", "core.autocrlf=input", "column.co=checkout", "alias.up=!up"} {
 		if !strings.Contains("\n"+out+"\n", "\n"+want+"\n") {
 			t.Errorf("there is no %q in\n%s", want, out)
 		}

@@ -20,7 +20,7 @@ type placeConfig struct {
 // foreignSections and foreignKeys are settings that have no use in a place: they name programs, passwords, other files,
 // or where the repository is.
 var (
-	foreignSections = []string{"alias", "include", "includeif", "credential", "http", "url", "safe", "gpg",
+	foreignSections = []string{"include", "includeif", "credential", "http", "url", "safe", "gpg",
 		"sendemail", "imap", "worktree", "filter", "merge", "maintenance", "gc", "trace2"}
 	foreignKeys = []string{"core.worktree", "core.bare", "core.hookspath", "core.fsmonitor", "core.sshcommand",
 		"core.gitproxy", "core.askpass", "core.excludesfile", "core.attributesfile", "core.alternaterefscommand",
