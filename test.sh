@@ -133,6 +133,7 @@ step "format" format
 # Go's test cache does not know which files these two look at.
 step "layers" go test -count=1 ./internal/importtest ./internal/limits
 step "lint" lint
+step "modules of bench" bash -c 'go -C bench list -deps -test ./... >/dev/null'
 step "build for linux, darwin, windows" build linux/amd64 darwin/arm64 windows/amd64
 step "build the program" program
 

@@ -135,17 +135,25 @@ func (s *site) confine(
 		return members, l, err
 	}
 	s.helper.set(confined.NewOwn(l, place))
-	network, setup := s.config.Sandbox.networks(func(text string) { s.note(ctx, "", text) })
-	members, err = confined.NewMembers(l, place, network)
-	return members, s.config.Sandbox.newChecks(l, place, network, setup), err
+	tell := func(text string) { s.note(ctx, "", text) }
+	network, setup := s.config.Sandbox.networks(tell)
+	network.Hidden = place.Hidden(tell)
+	setup.Hidden = network.Hidden
+	if members, err = confined.NewMembers(l, place, network); err != nil {
+		return nil, nil, err
+	}
+	checks, err = s.config.Sandbox.newChecks(l, place, network, setup)
+	return members, checks, err
 }
 
-func (s Sandbox) newChecks(l proc.Launcher, p confined.Place, network, setup *confined.Network) proc.Launcher {
-	checks := confined.NewChecks(l, p, network, setup)
-	if s.OpenChecks {
-		return checks.Open()
+func (s Sandbox) newChecks(
+	l proc.Launcher, p confined.Place, network, setup *confined.Network,
+) (proc.Launcher, error) {
+	checks, err := confined.NewChecks(l, p, network, setup)
+	if err == nil && s.OpenChecks {
+		return checks.Open(), nil
 	}
-	return checks
+	return checks, err
 }
 
 // findSandbox returns what confines programs in the repository at root, nil where the settings want nothing. What
@@ -167,7 +175,10 @@ func (c *Config) confineTrial(
 	}
 	// What was refused is said at the end of the output.
 	network, setup := c.Sandbox.networks(func(string) {})
-	return c.Sandbox.newChecks(l, c.placeOf(m, repo, lanes, state), network, setup), nil
+	place := c.placeOf(m, repo, lanes, state)
+	network.Hidden = place.Hidden(nil)
+	setup.Hidden = network.Hidden
+	return c.Sandbox.newChecks(l, place, network, setup)
 }
 
 // gitHelper is what starts git for the runtime where members write. It is opened when it is needed first.

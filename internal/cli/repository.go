@@ -93,6 +93,7 @@ func examine(ctx context.Context, a *App, repair bool) workspace.Findings {
 	checkSettings(ctx, a, root, &found)
 	checkGuard(ctx, a, &found)
 	checkSandbox(ctx, a, root, &found)
+	checkHidden(a, root, &found)
 	checkLimits(&found)
 	return found
 }

@@ -21,11 +21,12 @@ type Checks struct {
 }
 
 // NewChecks returns a launcher that starts what l starts, confined. A set-up reaches the hosts of setup, and a check
-// those of network.
-func NewChecks(l proc.Launcher, p Place, network, setup *Network) *Checks {
-	always := slices.Concat(p.toolchains(), sandbox.Empty.Rules(p.Repo.Root(), worktree.Home(p.Lanes)),
+// those of network. The error is Unavailable where files cannot be made.
+func NewChecks(l proc.Launcher, p Place, network, setup *Network) (*Checks, error) {
+	settings, err := p.settings()
+	always := slices.Concat(p.toolchains(), settings, sandbox.Empty.Rules(p.Repo.Root(), worktree.Home(p.Lanes)),
 		sandbox.Read.Rules(p.Repo.Borrowed()...), p.besides())
-	return &Checks{l, NewOwn(l, p), always, network, setup}
+	return &Checks{l, NewOwn(l, p), always, network, setup}, err
 }
 
 // ForSetup returns the launcher for the set-up.
@@ -60,5 +61,5 @@ func (c *Checks) Start(ctx context.Context, s proc.Spec) (proc.Process, error) {
 		rules = append(rules, sandbox.Rule{Path: cache, Access: sandbox.Write, MustExist: true})
 		rules = append(rules, modules(c.place.Environ, c.place.Home, cache)...)
 	}
-	return c.place.start(ctx, c.Launcher, s, rules, c.network)
+	return c.place.start(ctx, c.Launcher, c.place.withSettings(s, own), rules, c.network)
 }

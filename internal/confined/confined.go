@@ -26,6 +26,7 @@ import (
 	"io"
 	"sync"
 
+	"muster/internal/hiddenpaths"
 	"muster/internal/proc"
 	"muster/internal/sandbox"
 )
@@ -38,6 +39,8 @@ type Network struct {
 	Setting string
 	// Tell is told of each host that was refused, once.
 	Tell func(host string)
+	// Hidden explains failures by what programs do not see; nil explains none.
+	Hidden *hiddenpaths.Paths
 
 	told sync.Map
 }
@@ -50,9 +53,14 @@ func (p *Place) start(
 		return l.Start(ctx, s)
 	}
 	s.Env = withoutSession(s.Env)
-	s = withHome(s, p.Method, p.Home)
+	s = withHome(s, p.Method, p.Home, rules)
+	s, ended := n.Hidden.Watch(s)
 	if len(n.Hosts) == 0 || !p.Method.HasNamespaces {
-		return p.Method.Start(ctx, l, s, rules)
+		running, err := p.Method.Start(ctx, l, s, rules)
+		if err != nil {
+			return nil, err
+		}
+		return proc.Then(running, func(exit int, err error) (int, error) { ended(exit); return exit, err }), nil
 	}
 	proxy, err := sandbox.StartProxy(n.Hosts)
 	if err != nil {
@@ -67,6 +75,7 @@ func (p *Place) start(
 	}
 	return proc.Then(running, func(exit int, err error) (int, error) {
 		n.tell(proxy, outOf(s))
+		ended(exit)
 		proxy.Close()
 		return exit, err
 	}), nil

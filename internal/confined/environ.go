@@ -9,6 +9,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/proc"
 	"muster/internal/sandbox"
+	"muster/internal/toolsettings"
 )
 
 // sessionVariables name services of the user's session: agents with keys, the desktop, a Docker daemon.
@@ -24,16 +25,28 @@ func withoutSession(env []string) []string {
 }
 
 // withHome returns a program that cannot be shown an empty directory in the place of the user's home directory with a
-// home directory of its own beside its temporary files. Programs fail at settings that are there and cannot be read.
-func withHome(s proc.Spec, m *sandbox.Method, home string) proc.Spec {
+// home directory of its own beside its temporary files, which has what the rules show of the user's. Programs fail at
+// settings that are there and cannot be read.
+func withHome(s proc.Spec, m *sandbox.Method, home string, r sandbox.Rules) proc.Spec {
 	dir := proc.Variable(s.Env, "TMPDIR")
 	if m.HasNamespaces || home == "" || !filepath.IsAbs(dir) {
 		return s
 	}
 	own := filepath.Join(dir, "home")
-	s.Env = proc.WithVariables(s.Env, "HOME="+own)
+	set := []string{"HOME=" + own}
+	for _, kv := range s.Env {
+		name, path, _ := strings.Cut(kv, "=")
+		rest, isIn := strings.CutPrefix(path, home+"/")
+		isOfHome := name == "XDG_CONFIG_HOME" || name == "XDG_DATA_HOME" || name == "XDG_STATE_HOME"
+		if isIn && (isOfHome || slices.ContainsFunc(r, func(x sandbox.Rule) bool {
+			return x.From != "" && x.Path == path
+		})) {
+			set = append(set, name+"="+filepath.Join(own, rest))
+		}
+	}
+	s.Env = proc.WithVariables(s.Env, set...)
 	if durable.IsMissing(own) {
-		s.Argv = sandbox.WithHome(s.Argv, home)
+		s.Argv = sandbox.WithHome(s.Argv, home, r)
 	}
 	return s
 }
@@ -54,7 +67,7 @@ func withCaches(env []string, dir, home string) []string {
 
 // withModules returns an environment in which go unpacks modules below a directory.
 func withModules(env []string, dir, home string) []string {
-	proxies := cmp.Or(proc.Variable(env, "GOPROXY"), "https://proxy.golang.org,direct")
+	proxies := cmp.Or(toolsettings.GoVariable(home, env, "GOPROXY"), "https://proxy.golang.org,direct")
 	if users := moduleCache(env, home); users != "" {
 		proxies = "file://" + filepath.ToSlash(filepath.Join(users, "cache", "download")) + "," + proxies
 	}
@@ -63,11 +76,11 @@ func withModules(env []string, dir, home string) []string {
 
 // moduleCache returns where the user's go unpacks modules; "" where that is not known.
 func moduleCache(env []string, home string) string {
-	gopath, _, _ := strings.Cut(proc.Variable(env, "GOPATH"), string(filepath.ListSeparator))
+	gopath, _, _ := strings.Cut(toolsettings.GoVariable(home, env, "GOPATH"), string(filepath.ListSeparator))
 	if gopath == "" && home != "" {
 		gopath = filepath.Join(home, "go")
 	}
-	if dir := proc.Variable(env, "GOMODCACHE"); dir != "" || gopath == "" {
+	if dir := toolsettings.GoVariable(home, env, "GOMODCACHE"); dir != "" || gopath == "" {
 		return dir
 	}
 	return filepath.Join(gopath, "pkg", "mod")

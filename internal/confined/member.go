@@ -48,10 +48,12 @@ func NewMembers(l proc.Launcher, p Place, n *Network) (*Members, error) {
 		return nil, err
 	}
 	m.cache, err = p.cache()
-	m.always = slices.Concat(p.toolchains(), sandbox.Read.Rules(root), hidden, sandbox.Read.Rules(p.Repo.Borrowed()...),
+	settings, settingsErr := p.settings()
+	m.always = slices.Concat(p.toolchains(), settings, sandbox.Read.Rules(root), hidden,
+		sandbox.Read.Rules(p.Repo.Borrowed()...),
 		sandbox.Read.Rules(filepath.Join(p.State.Team(), "githooks")), // of the agents' git
 		p.besides(), sandbox.Write.Rules(m.cache), modules(p.Environ, p.Home, m.cache))
-	return m, err
+	return m, cmp.Or(err, settingsErr)
 }
 
 // Start starts a command. When it has ended, what its git has committed in a lane is the repository's.
@@ -90,9 +92,11 @@ func (m *Members) startIn(ctx context.Context, s proc.Spec, rules sandbox.Rules)
 		return nil, err
 	}
 	if place == nil {
+		s = m.place.withSettings(s, s.Dir)
 		rules = append(rules, sandbox.Rule{Path: s.Dir, MustExist: true})
 		return m.place.start(ctx, m.Launcher, s, rules, m.network)
 	}
+	s = m.place.withSettings(s, place.Tree)
 	enter := sync.OnceValue(func() error { return m.enter(ctx, place) })
 	launcher := m.Launcher
 	if !m.hasNamespaces { // it takes as long as to make a ruleset

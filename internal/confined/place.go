@@ -14,10 +14,12 @@ import (
 	"muster"
 	"muster/internal/durable"
 	"muster/internal/git"
+	"muster/internal/hiddenpaths"
 	"muster/internal/paths"
 	"muster/internal/proc"
 	"muster/internal/redact"
 	"muster/internal/sandbox"
+	"muster/internal/toolsettings"
 	"muster/internal/worktree"
 )
 
@@ -42,6 +44,14 @@ func (p *Place) toolchains() sandbox.Rules {
 	hidden := slices.Concat(p.stateDirs(), own, []string{p.Repo.CommonDir()})
 	return slices.Concat(sandbox.System(), sandbox.Toolchains(p.Environ, p.Home, hidden...),
 		sandbox.Empty.Rules(own...))
+}
+
+// Hidden returns what programs do not see of what the user's environment names. tell tells the user what one has
+// missed.
+func (p *Place) Hidden(tell func(text string)) *hiddenpaths.Paths {
+	own := append(p.stateDirs(), p.Repo.Root(), p.CacheDir)
+	settings, _ := p.settings() // programs do not start without them
+	return hiddenpaths.Find(p.Environ, p.Home, slices.Concat(p.toolchains(), settings, p.besides()), own, tell)
 }
 
 // besides returns the rules for the paths that the user has named. They count more than any other.
@@ -94,16 +104,46 @@ func (p *Place) gitConfig(path string) (sandbox.Rule, error) {
 	case err != nil, p.CacheDir == "", !p.Method.HasNamespaces:
 		return sandbox.Rule{Path: path, Access: sandbox.Masked}, nil //nolint:nilerr // Git says what is wrong with it.
 	}
-	clean := redact.CleanGitConfig(string(data))
-	sum := sha256.Sum256([]byte(clean))
-	name := filepath.Join(p.CacheDir, "sandbox", "config-"+hex.EncodeToString(sum[:]))
+	name, err := p.keep(redact.CleanGitConfig(string(data)))
+	return sandbox.Rule{Path: path, From: name, MustExist: true}, err
+}
+
+// keep returns a file that has a text which programs may read.
+func (p *Place) keep(text string) (name string, err error) {
+	sum := sha256.Sum256([]byte(text))
+	name = filepath.Join(p.CacheDir, "sandbox", "config-"+hex.EncodeToString(sum[:]))
 	if durable.IsMissing(name) {
-		if err := durable.New(durable.OS{}).Replace(name, []byte(clean)); err != nil { // others may write it, too
-			return sandbox.Rule{}, muster.Errorf(muster.Unavailable,
-				"git's settings without passwords cannot be written: %w", err)
+		if err := durable.New(durable.OS{}).Replace(name, []byte(text)); err != nil { // others may write it, too
+			return "", muster.Errorf(muster.Unavailable, "settings without passwords cannot be written: %w", err)
 		}
 	}
-	return sandbox.Rule{Path: path, From: name, MustExist: true}, nil
+	return name, nil
+}
+
+// settings returns the rules for the user's settings of tools, without credentials.
+func (p *Place) settings() (r sandbox.Rules, err error) {
+	if p.Home == "" || p.CacheDir == "" {
+		return nil, nil
+	}
+	files := toolsettings.Find(p.Home, p.Environ)
+	direnv, err := toolsettings.Direnv(p.Home, p.Environ)
+	for _, f := range append(files, direnv) {
+		x := sandbox.Rule{Path: f.Path}
+		if f.Text != nil && err == nil {
+			x.From, err = p.keep(string(f.Text))
+			r = append(r, sandbox.Rule{Path: x.From})
+		}
+		r = append(r, x)
+	}
+	return r, err
+}
+
+// withSettings returns a program whose tools trust the settings of the checkout at dir.
+func (p *Place) withSettings(s proc.Spec, dir string) proc.Spec {
+	if p.Method != nil {
+		s.Env = proc.WithVariables(s.Env, toolsettings.Environ(p.Home, s.Env, dir)...)
+	}
+	return s
 }
 
 // hidden returns the rules that take the state of the team and the lanes out of what is readable. Directories that the

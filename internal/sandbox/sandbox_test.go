@@ -225,12 +225,13 @@ func TestWithoutBubblewrap(t *testing.T) {
 	}
 }
 
-// A home directory has links to toolchains.
+// A home directory has links to what rules show.
 func TestWithHome(t *testing.T) {
 	dir, home := t.TempDir(), t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(home, ".cargo/bin"), 0o755))
 	run := func(argv ...string) string {
-		argv = WithHome(argv, home)
+		argv = WithHome(argv, home, Rules{{Path: home + "/.cargo/bin"}, {Path: home + "/.npmrc", From: home + "/copy"}, {Path: home, Access: Empty},
+			{Path: home + "/.cargo/bin/x"}, {Path: "/usr"}, {Path: home + "/.ssh", Access: Empty}})
 		c := exec.Command(argv[0], argv[1:]...)
 		c.Dir, c.Env = home, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home")}
 		return string(require.Value(c.CombinedOutput())(t))
@@ -240,8 +241,11 @@ func TestWithHome(t *testing.T) {
 			t.Errorf("the program says %q", out)
 		}
 	}
+	if to, err := os.Readlink(filepath.Join(dir, "home/.npmrc")); to != home+"/copy" {
+		t.Errorf("what is seen instead: %s, %v", to, err)
+	}
 	all, _ := os.ReadDir(filepath.Join(dir, "home")) // of what the user has
-	if to, err := os.Readlink(filepath.Join(dir, "home/.cargo/bin")); to != home+"/.cargo/bin" || len(all) != 1 {
+	if to, err := os.Readlink(filepath.Join(dir, "home/.cargo/bin")); to != home+"/.cargo/bin" || len(all) != 2 {
 		t.Errorf("leads to %q, %v, beside %v", to, err, all)
 	}
 }

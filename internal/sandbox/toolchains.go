@@ -1,9 +1,11 @@
 package sandbox
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,16 +42,9 @@ var tools = sync.OnceValue(func() (all []tool) {
 	return all
 })
 
-// homeTools returns the paths of tools in a home directory, relative to it.
-func homeTools() (all []string) {
-	for _, t := range tools() {
-		for _, part := range t.parts {
-			if t.name != "-" {
-				all = append(all, filepath.Join(t.name, part))
-			}
-		}
-	}
-	return all
+// IsToolVariable reports whether a variable of the environment names a directory of a tool.
+func IsToolVariable(name string) bool {
+	return slices.ContainsFunc(tools(), func(t tool) bool { return slices.Contains(t.variables, name) })
 }
 
 // Toolchains returns the rules for the user's home directory, and for the programs and toolchains that an environment
@@ -63,8 +58,12 @@ func Toolchains(env []string, home string, hidden ...string) Rules {
 	g := newGuard(env, home, hidden)
 	if g.home != "" {
 		g.rules = append(g.rules, Rule{Path: home, Access: Empty})
-		for _, name := range homeTools() {
-			g.show(filepath.Join(home, name), nil)
+		for _, t := range tools() {
+			for _, part := range t.parts {
+				if t.name != "-" {
+					g.show(filepath.Join(home, t.name, part), nil)
+				}
+			}
 		}
 	}
 	for _, kv := range env {
@@ -201,27 +200,64 @@ var (
 		"installs", "versions"}
 )
 
-// showPath shows a directory of programs and its installation.
+// showPath shows a directory of programs, their installation, and what its links lead to.
 func (g *guard) showPath(dir string) {
 	g.show(dir, func(real string) bool { return !holdsMore(real) })
-	// An installation is found by both names of its programs.
-	for _, name := range slices.Compact([]string{filepath.Clean(dir), g.real(dir)}) {
-		base, up := filepath.Base(name), filepath.Dir(name)
-		if !slices.Contains(programDirs, base) || base != ".bin" && !hasOneOf(up, libraryDirs...) {
+	g.showInstallation(filepath.Clean(dir))
+	real := g.real(dir)
+	if real != filepath.Clean(dir) { // an installation is found by both names of its programs
+		g.showInstallation(real)
+	}
+	if isOfSystem(real) || !g.shows(real) {
+		return
+	}
+	entries, _ := os.ReadDir(real) // one that cannot be read has no programs either
+	for _, e := range entries {
+		program := g.real(filepath.Join(real, e.Name()))
+		if e.Type()&fs.ModeSymlink == 0 || isOfSystem(program) || g.shows(program) {
 			continue
 		}
-		g.show(up, func(real string) bool { return !g.isSettings(real) && g.isInstallation(real) })
-		if hasOneOf(up, "pyvenv.cfg") { // most lie in the repository that they are for
-			for _, part := range []string{"pyvenv.cfg", "lib", "lib64"} {
-				g.show(filepath.Join(up, part), nil)
-			}
+		g.show(program, func(string) bool {
+			st, err := os.Stat(program)
+			return err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0
+		})
+		if g.shows(program) {
+			g.showInstallation(filepath.Dir(program))
 		}
+	}
+}
+
+// shows reports whether one of the rules so far shows a path.
+func (g *guard) shows(real string) bool {
+	return slices.ContainsFunc(g.rules, func(x Rule) bool { return x.Access == Read && isBelow(g.real(x.Path), real) })
+}
+
+// showInstallation shows what belongs to the programs in a directory. Of a directory that has settings, too, that is
+// only what an installation has.
+func (g *guard) showInstallation(dir string) {
+	base, up := filepath.Base(dir), filepath.Dir(dir)
+	if !slices.Contains(programDirs, base) || base != ".bin" && !hasOneOf(up, libraryDirs...) {
+		return
+	}
+	parts := []string{"."}
+	if g.isSettings(g.real(up)) {
+		parts = libraryDirs
+	} else if hasOneOf(up, "pyvenv.cfg") { // most lie in the repository that they are for
+		for _, part := range []string{"pyvenv.cfg", "lib", "lib64"} {
+			g.show(filepath.Join(up, part), nil)
+		}
+	}
+	for _, part := range parts {
+		g.show(filepath.Join(up, part), g.isInstallation)
 	}
 }
 
 // isSettings reports whether a directory is where one program keeps settings, such as ~/.cargo and ~/.config/gh.
 func (g *guard) isSettings(real string) bool {
 	base, up := filepath.Base(real), filepath.Dir(real)
+	if hasOneOf(real, ".git") && isToolClone(real) {
+		return false
+	}
 	return slices.Contains(g.settings, up) || slices.Contains(g.homes, up) && base[0] == '.' && base != ".linuxbrew"
 }
 
@@ -305,16 +341,22 @@ func hasOneOf(dir string, names ...string) bool {
 	})
 }
 
-// WithHome returns the arguments that make the home directory $HOME of a program, with links to what a user's home
-// directory has of toolchains, and then start it. It is for programs that cannot be shown an empty directory in the
-// place of the user's. Programs may have written where it is made, so it is made by a confined one.
-func WithHome(argv []string, users string) []string {
-	script := `(mkdir -p "$HOME" && cd "$HOME" || exit`
-	for _, tool := range homeTools() {
-		if hasOneOf(users, tool) {
-			script += fmt.Sprintf("\nmkdir -p %s; ln -sn %s %s", text.ShellQuote(filepath.Dir(tool)),
-				text.ShellQuote(filepath.Join(users, tool)), text.ShellQuote(tool))
+// WithHome returns the arguments that make the home directory $HOME of a program, with links to what rules show of a
+// user's home directory, and then start it. It is for programs that cannot be shown an empty directory in the place of
+// the user's. Programs may have written where it is made, so it is made by a confined one.
+func WithHome(argv []string, users string, r Rules) []string {
+	links := map[string]string{}
+	for _, x := range r {
+		name, err := filepath.Rel(users, x.Path)
+		isShown := x.Access == Read || x.Access == Write
+		if isShown && err == nil && filepath.IsLocal(name) && name != "." {
+			links[name] = cmp.Or(x.From, x.Path)
 		}
+	}
+	script := `(mkdir -p "$HOME" && cd "$HOME" || exit`
+	for _, name := range slices.Sorted(maps.Keys(links)) { // what is below another one is there already
+		script += fmt.Sprintf("\n[ -e %[2]s ] || { mkdir -p %[1]s; ln -sn %[3]s %[2]s; }",
+			text.ShellQuote(filepath.Dir(name)), text.ShellQuote(name), text.ShellQuote(links[name]))
 	}
 	return slices.Concat(proc.Shell(script+") 2>/dev/null\n"+`exec "$@"`), []string{"sh"}, argv)
 }

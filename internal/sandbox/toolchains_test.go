@@ -26,7 +26,9 @@ var toolchainFiles = strings.Fields(`
 	bare/bin/x bare/share/x bare/git/HEAD bare/git/objects/x bare/git/refs/x
 	fork/.git/HEAD fork/bin/x fork/lib/x fork/vcpkg/x fork/go/x asdf/bin/asdf asdf/shims/x asdf/plugins/nodejs/.git/HEAD asdf/installs/x fvm/3.1/.git/HEAD fvm/3.1/bin/flutter
 	fvm/3.1/packages/x jdk/17/bin/java jdk/17/lib/x jdk/17/conf/x plain/bin/x plain/private state/.team/bin/x state/.team/lib/x
-	cargo/bin/x cargo/registry/x cargo/credentials.toml pnpm/x/package.json pnpm/.bin/x`)
+	cargo/bin/x cargo/registry/x cargo/credentials.toml pnpm/x/package.json pnpm/.bin/x
+	home/.npm-global/bin/x home/.npm-global/lib/node_modules/x home/.npm-global/.npmrc home/tools/x home/opt/tool/bin/run
+	home/opt/tool/lib/x home/notes/script home/notes/plain`)
 
 // A directory of PATH shows itself and its installation, and never a home, settings, keys, the state or a repository
 // other than a toolchain's own clone. Variables show no more. This holds by whatever name a directory is reached.
@@ -36,7 +38,12 @@ func TestToolchains(t *testing.T) {
 	at := func(name string) string { return filepath.Join(base, name) }
 	require.NoError(t, errors.Join(os.Symlink("home", at("alias")), os.Symlink("17", at("jdk/current")),
 		os.Symlink(at("home/node/bin"), at("nodebin")), os.Symlink(at("other"), at("innocent")), os.Mkdir(at("sticky"), 0o777),
-		os.Chmod(at("sticky"), 0o777|os.ModeSticky), os.MkdirAll(at("sticky/bin"), 0o755), os.Mkdir(at("sticky/lib"), 0o755)))
+		os.Chmod(at("sticky"), 0o777|os.ModeSticky), os.MkdirAll(at("sticky/bin"), 0o755), os.Mkdir(at("sticky/lib"), 0o755),
+		os.Symlink("../opt/tool/bin/run", at("home/tools/run")), os.Symlink("../notes/script", at("home/tools/script")),
+		os.Symlink("../notes/plain", at("home/tools/plain")), os.Symlink("/usr/bin/env", at("home/tools/env")),
+		os.Symlink("../.ssh/id", at("home/tools/id")), os.Symlink("../project/bin/x", at("home/tools/own")), os.Symlink("../opt", at("home/tools/opt")),
+		os.Chmod(at("home/opt/tool/bin/run"), 0o755), os.Chmod(at("home/notes/script"), 0o755), os.Chmod(at("home/.ssh/id"), 0o755),
+		os.Chmod(at("home/project/bin/x"), 0o755)))
 	known := ".cargo/bin .cargo/registry .gem/ruby .local/bin .local/lib .m2/repository .pyenv go/pkg"
 	for _, c := range []struct{ env, want string }{
 		{"PATH=$/home/bin:relative/bin:", "home/bin"},
@@ -49,9 +56,11 @@ func TestToolchains(t *testing.T) {
 		{"PATH=$/home/flutter/bin:$/fvm/3.1/bin", "home/flutter/bin home/flutter fvm/3.1/bin fvm/3.1"},
 		{"PATH=$/home/.pyenv/bin", "home/.pyenv/bin"},
 		{"PATH=$/asdf/shims", "asdf/shims asdf"},
-		{"PATH=$/home/.local/bin", "home/.local/bin"},
-		{"PATH=$/home/.pulumi/bin", "home/.pulumi/bin"},
-		{"PATH=$/home/.config/gh/bin", "home/.config/gh/bin"},
+		{"PATH=$/home/.local/bin", "home/.local/bin home/.local/lib"},
+		{"PATH=$/home/.pulumi/bin", "home/.pulumi/bin home/.pulumi/lib"},
+		{"PATH=$/home/.config/gh/bin", "home/.config/gh/bin home/.config/gh/lib"},
+		{"PATH=$/home/.npm-global/bin", "home/.npm-global/bin home/.npm-global/lib"},
+		{"PATH=$/home/tools", "home/tools home/project/bin/x home/opt/tool/bin/run home/opt/tool home/notes/script"},
 		{"PATH=$/home/.ssh:$/alias/.ssh", ""},
 		{"PATH=$/other/bin", "other/bin"}, {"PATH=$/innocent/bin", "innocent/bin"},
 		{"PATH=$/srv/bin", "srv/bin"}, {"PATH=$/srv", ""}, {"PATH=$/bare/bin", "bare/bin"},

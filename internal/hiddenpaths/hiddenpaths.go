@@ -1,0 +1,199 @@
+// Package hiddenpaths explains failures of confined programs that come from what the sandbox hides: a directory of
+// PATH, a toolchain that a variable names, or a file below the home directory. It names the setting that shows it.
+package hiddenpaths
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"muster/internal/proc"
+	"muster/internal/sandbox"
+	"muster/internal/text"
+)
+
+// Paths is what of the user's machine programs do not see.
+type Paths struct {
+	home  string
+	shown []string // directories below the home directory, and their parts that programs see
+	// Programs are directories of PATH that are there, and hidden.
+	Programs []string
+	// Variables are variables of the environment, such as JAVA_HOME=/home/ann/jdk, whose directory is there, and
+	// hidden.
+	Variables []string
+
+	tell func(text string)
+	told sync.Map
+}
+
+// Find returns what programs under the rules do not see of what an environment names. home is the user's home
+// directory; "" is none. In the directories own nothing is said to be hidden: their absence has other reasons. tell
+// tells the user, once, what a program has missed.
+func Find(env []string, home string, r sandbox.Rules, own []string, tell func(text string)) *Paths {
+	p := &Paths{home: home, shown: slices.Clone(own), tell: tell}
+	for _, x := range r {
+		if x.Access == sandbox.Read || x.Access == sandbox.Write {
+			p.shown = append(p.shown, x.Path)
+		}
+	}
+	for _, kv := range env {
+		name, value, _ := strings.Cut(kv, "=")
+		if name != "PATH" && !sandbox.IsToolVariable(name) {
+			continue
+		}
+		for _, dir := range filepath.SplitList(value) {
+			isOwn := slices.ContainsFunc(own, func(o string) bool { return isBelow(o, dir) })
+			if info, err := os.Stat(dir); err != nil || !info.IsDir() || !filepath.IsAbs(dir) || isOwn || r.Show(dir) {
+				continue
+			}
+			if name == "PATH" {
+				p.Programs = append(p.Programs, dir)
+			} else {
+				p.Variables = append(p.Variables, name+"="+dir)
+			}
+		}
+	}
+	return p
+}
+
+// Watch returns s with a look at the end of what the program prints, and a function that is called when it has ended:
+// where it may have failed because of what is hidden, that says so to the reader of its output, and to the user.
+func (p *Paths) Watch(s proc.Spec) (_ proc.Spec, ended func(exit int)) {
+	_, isFile := s.Out.(*os.File)
+	if p == nil || s.Out == nil || isFile { // a file is not copied by this process
+		return s, func(int) {}
+	}
+	out, end := s.Out, &tail{}
+	s.Out = io.MultiWriter(out, end)
+	own := []string{s.Dir, proc.Variable(s.Env, "TMPDIR")}
+	return s, func(exit int) {
+		if path := p.cause(string(*end), own); exit != 0 && path != "" {
+			p.explain(out, path)
+		}
+	}
+}
+
+// tail has the last bytes that were written to it.
+type tail []byte
+
+func (t *tail) Write(data []byte) (int, error) {
+	const most = 8 << 10
+	*t = append(*t, data...)
+	*t = (*t)[max(0, len(*t)-most):]
+	return len(data), nil
+}
+
+func (p *Paths) explain(reader io.Writer, path string) {
+	_, _ = fmt.Fprintf(reader,
+		"[%s is hidden from commands; only the user can show it, with the setting sandbox.read]\n", path)
+	dir := p.named(path) // what the user has not named is not asked for
+	if _, told := p.told.LoadOrStore(dir, true); dir != "" && !told && p.tell != nil {
+		p.tell(fmt.Sprintf("%s is hidden from commands, and one has failed without it; to show it, in your own "+
+			"config.yaml: sandbox: {read: %q}", text.OneLine(path), dir))
+	}
+}
+
+// complaints are how programs say that they cannot find or use something, in small letters.
+var complaints = []string{"permission denied", "no such file", "not found", "cannot find", "can't find", "enoent",
+	"eacces", "operation not permitted", "cannot open", "can't open", "not executable", "does not exist",
+	"doesn't exist"}
+
+// cause returns a hidden path that the output complains about; "" where there is none. What is in the directories own
+// is not hidden.
+func (p *Paths) cause(output string, own []string) string {
+	for line := range strings.Lines(output) {
+		small := strings.ToLower(line)
+		if !slices.ContainsFunc(complaints, func(c string) bool { return strings.Contains(small, c) }) {
+			continue
+		}
+		for _, dir := range append(p.directories(), p.home) {
+			for at := range indexes(line, dir) { // a path may have blanks
+				path := dir + cutWord(line[at+len(dir):])
+				isIn := func(own string) bool { return own != "" && isBelow(own, path) }
+				if p.isHidden(path) && !slices.ContainsFunc(own, isIn) {
+					return path
+				}
+			}
+		}
+		for _, word := range strings.FieldsFunc(line, isBetween) {
+			if dir := p.programDir(word); dir != "" {
+				return filepath.Join(dir, word)
+			}
+		}
+	}
+	return ""
+}
+
+// isBetween reports whether a character stands between the words of a message.
+func isBetween(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`‘’“”()[]{}<>,;:=", r) }
+
+// cutWord returns a text up to the next character between words.
+func cutWord(s string) string {
+	if end := strings.IndexFunc(s, isBetween); end >= 0 {
+		return s[:end]
+	}
+	return s
+}
+
+// indexes yields where a text stands in a line; nowhere if it is "".
+func indexes(line, part string) func(yield func(int) bool) {
+	return func(yield func(int) bool) {
+		for from := 0; part != ""; {
+			at := strings.Index(line[from:], part)
+			if at < 0 || !yield(from+at) {
+				return
+			}
+			from += at + len(part)
+		}
+	}
+}
+
+// programDir returns the hidden directory of PATH that has a program; "" where none has it.
+func (p *Paths) programDir(name string) string {
+	if filepath.Base(name) != name || name == "." || name == ".." {
+		return ""
+	}
+	for _, dir := range p.Programs {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
+			return dir
+		}
+	}
+	return ""
+}
+
+// isHidden reports whether a path is in a hidden directory that the environment names, or below the home directory
+// and not shown. Whether it is there is not looked at: its reader is not to learn that.
+func (p *Paths) isHidden(path string) bool {
+	isIn := func(dir string) bool { return isBelow(dir, path) }
+	return p.named(path) != "" ||
+		p.home != "" && path != p.home && isBelow(p.home, path) && !slices.ContainsFunc(p.shown, isIn)
+}
+
+// named returns the hidden directory that the environment names and a path is in; "" where there is none.
+func (p *Paths) named(path string) string {
+	for _, dir := range p.directories() {
+		if isBelow(dir, path) {
+			return dir
+		}
+	}
+	return ""
+}
+
+// directories returns the hidden directories that the environment names.
+func (p *Paths) directories() []string {
+	dirs := slices.Clone(p.Programs)
+	for _, kv := range p.Variables {
+		_, dir, _ := strings.Cut(kv, "=")
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
+func isBelow(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}

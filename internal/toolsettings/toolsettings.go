@@ -1,0 +1,138 @@
+// Package toolsettings finds the settings that package managers, version managers and compilers keep in the user's home
+// directory, such as the registries of npm and the mirrors of pip, and takes the credentials out of them. Confined
+// programs see what is left; of the files themselves they see nothing.
+//
+// Files of a structured format are read and written again, so comments and the order of their keys are lost. What
+// cannot be read, or is a program with a credential in it, is left out as a whole.
+package toolsettings
+
+import (
+	"cmp"
+	_ "embed"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/BurntSushi/toml"
+
+	"muster/internal/durable"
+	"muster/internal/proc"
+)
+
+// File is a file of settings.
+type File struct {
+	// Path is where a tool looks for it.
+	Path string
+	// Text is what it has without its credentials; nil where it has none, so that it can be shown as it is.
+	Text []byte
+	// LeftOut is how many credentials it has.
+	LeftOut int
+}
+
+// table has a file in each line: its path in a home directory, its format, and the variable that names another path.
+//
+//go:embed files.txt
+var table string
+
+type entry struct{ name, format, variable string }
+
+var entries = sync.OnceValue(func() (all []entry) {
+	for line := range strings.Lines(table) {
+		words := append(strings.Fields(line), "")
+		all = append(all, entry{words[0], words[1], words[2]})
+	}
+	return all
+})
+
+// maxSize is the largest file that is looked at, in bytes.
+const maxSize = 1 << 20
+
+// Find returns the settings that are there. home is the user's home directory, and env the environment of the tools.
+func Find(home string, env []string) (found []File) {
+	for _, e := range entries() {
+		path := pathOf(home, env, e.name)
+		if named := proc.Variable(env, e.variable); e.variable != "" && filepath.IsAbs(named) {
+			path = filepath.Clean(named)
+		}
+		real, err := filepath.EvalSymlinks(path) // a link in many homes
+		if err != nil {
+			continue
+		}
+		data, err := durable.ReadRegular(real, maxSize)
+		if err != nil { // for the tool it is none either
+			continue
+		}
+		if !hasCredential(string(data)) {
+			found = append(found, File{Path: path})
+		} else if text, n, ok := clean(e.format, data); ok {
+			found = append(found, File{Path: path, Text: text, LeftOut: n})
+		}
+	}
+	return found
+}
+
+// GoVariable returns a variable of go's, without passwords: from the environment, or from what "go env -w" has written.
+func GoVariable(home string, env []string, name string) (value string) {
+	if value = proc.Variable(env, name); value != "" {
+		return value
+	}
+	path := cmp.Or(proc.Variable(env, "GOENV"), pathOf(home, env, ".config/go/env"))
+	data, _ := durable.ReadRegular(path, maxSize) // there may be none
+	for line := range strings.Lines(string(data)) {
+		if v, ok := strings.CutPrefix(line, name+"="); ok {
+			value = urlUser.ReplaceAllString(strings.TrimSpace(v), "://")
+		}
+	}
+	return value
+}
+
+// homeVariables name directories that have another place in some homes.
+var homeVariables = [][2]string{{".config/", "XDG_CONFIG_HOME"}, {".cargo/", "CARGO_HOME"},
+	{".gradle/", "GRADLE_USER_HOME"}}
+
+// pathOf returns the path of a name in a home directory, where the variables of an environment say that it is.
+func pathOf(home string, env []string, name string) string {
+	for _, v := range homeVariables {
+		rest, ok := strings.CutPrefix(name, v[0])
+		if dir := proc.Variable(env, v[1]); ok && filepath.IsAbs(dir) {
+			return filepath.Join(dir, filepath.FromSlash(rest))
+		}
+	}
+	return filepath.Join(home, filepath.FromSlash(name))
+}
+
+// direnvConfig is the file in which direnv finds the directories whose .envrc may be run.
+const direnvConfig = ".config/direnv/direnv.toml"
+
+// Direnv returns the user's settings of direnv in which all directories may be used: a confined program can run what
+// stands in an .envrc anyway, and the user has allowed that of the checkout by its path alone.
+func Direnv(home string, env []string) (f File, err error) {
+	f.Path = pathOf(home, env, direnvConfig)
+	data, _ := durable.ReadRegular(f.Path, maxSize) // there may be none
+	var settings map[string]any
+	if toml.Unmarshal(data, &settings) != nil || settings == nil {
+		settings = map[string]any{}
+	}
+	settings["whitelist"] = map[string]any{"prefix": []string{"/"}}
+	f.Text, err = toml.Marshal(settings)
+	return f, err
+}
+
+// Environ returns the variables that tools need in a checkout at dir beside those of env: with mise its settings are
+// trusted there, as those of the user's checkout are, and tools find what the user has downloaded for them.
+func Environ(home string, env []string, dir string) (set []string) {
+	const trusted = "MISE_TRUSTED_CONFIG_PATHS"
+	set = append(set, trusted+"="+strings.TrimPrefix(proc.Variable(env, trusted)+":"+dir, ":"))
+	for _, d := range downloads {
+		in := filepath.Join(home, filepath.FromSlash(d[1]))
+		if proc.Variable(env, d[0]) == "" && !durable.IsMissing(in) {
+			set = append(set, d[0]+"="+in)
+		}
+	}
+	return set
+}
+
+// downloads are what tools find in the user's caches, of which confined programs have others: the variable that names
+// the directory, and where it is in a home.
+var downloads = [][2]string{{"CYPRESS_CACHE_FOLDER", ".cache/Cypress"},
+	{"PLAYWRIGHT_BROWSERS_PATH", ".cache/ms-playwright"}, {"PUPPETEER_CACHE_DIR", ".cache/puppeteer"}}
