@@ -37,11 +37,13 @@ func withHome(s proc.Spec, m *sandbox.Method, home string, r sandbox.Rules) proc
 	for _, kv := range s.Env {
 		name, path, _ := strings.Cut(kv, "=")
 		rest, isIn := strings.CutPrefix(path, home+"/")
-		isOfHome := name == "XDG_CONFIG_HOME" || name == "XDG_DATA_HOME" || name == "XDG_STATE_HOME"
-		if isIn && (isOfHome || slices.ContainsFunc(r, func(x sandbox.Rule) bool {
-			return x.From != "" && x.Path == path
-		})) {
+		if isIn && (name == "XDG_CONFIG_HOME" || name == "XDG_DATA_HOME" || name == "XDG_STATE_HOME") {
 			set = append(set, name+"="+filepath.Join(own, rest))
+		}
+		for _, x := range r {
+			if x.From != "" && x.Path == path {
+				set = append(set, name+"="+x.From)
+			}
 		}
 	}
 	s.Env = proc.WithVariables(s.Env, set...)

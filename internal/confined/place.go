@@ -128,12 +128,9 @@ func (p *Place) settings() (r sandbox.Rules, err error) {
 	files := toolsettings.Find(p.Home, p.Environ)
 	direnv, err := toolsettings.Direnv(p.Home, p.Environ)
 	for _, f := range append(files, direnv) {
-		x := sandbox.Rule{Path: f.Path}
-		if f.Text != nil && err == nil {
-			x.From, err = p.keep(string(f.Text))
-			r = append(r, sandbox.Rule{Path: x.From})
-		}
-		r = append(r, x)
+		kept, keepErr := p.keep(string(f.Text))
+		err = cmp.Or(err, keepErr)
+		r = append(r, sandbox.Rule{Path: kept}, sandbox.Rule{Path: f.Path, From: kept})
 	}
 	return r, err
 }

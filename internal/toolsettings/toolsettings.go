@@ -23,7 +23,7 @@ import (
 type File struct {
 	// Path is where a tool looks for it.
 	Path string
-	// Text is what it has without its credentials; nil where it has none, so that it can be shown as it is.
+	// Text is what it has without its credentials. The file itself may have one at any time, as after npm login.
 	Text []byte
 	// LeftOut is how many credentials it has.
 	LeftOut int
@@ -63,7 +63,7 @@ func Find(home string, env []string) (found []File) {
 			continue
 		}
 		if !hasCredential(string(data)) {
-			found = append(found, File{Path: path})
+			found = append(found, File{Path: path, Text: data})
 		} else if text, n, ok := clean(e.format, data); ok {
 			found = append(found, File{Path: path, Text: text, LeftOut: n})
 		}

@@ -55,7 +55,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// Files are found where variables say that they are, and are shown as they are where they have no credential.
+// Files are found where variables say that they are, and keep their text where it has no credential.
 func TestFind(t *testing.T) {
 	home, other := t.TempDir(), t.TempDir()
 	write := func(path, text string) {
@@ -74,7 +74,8 @@ func TestFind(t *testing.T) {
 	for _, f := range Find(home, env) {
 		got = append(got, f.Path+":"+string(f.Text))
 	}
-	want := []string{other + "/cargo/config.toml:", other + "/config/go/env:", other + "/pip.conf:", home + "/.npmrc:registry=https://npm.corp/\n"}
+	want := []string{other + "/cargo/config.toml:[net]\noffline = true\n", other + "/config/go/env:GOPROXY=https://go.corp\n",
+		other + "/pip.conf:[global]\n", home + "/.npmrc:registry=https://npm.corp/\n"}
 	if strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("found\n%q\nwant\n%q", got, want)
 	}
