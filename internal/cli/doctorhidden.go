@@ -9,6 +9,7 @@ import (
 	"muster/internal/hiddenpaths"
 	"muster/internal/sandbox"
 	"muster/internal/text"
+	"muster/internal/toolchains"
 	"muster/internal/toolsettings"
 	"muster/internal/workspace"
 )
@@ -21,7 +22,7 @@ func checkHidden(a *App, root string, found *workspace.Findings) {
 		return
 	}
 	home := a.env("HOME")
-	rules := slices.Concat(sandbox.System(), sandbox.Toolchains(a.Env, home, userDir(a), cacheDir(a)),
+	rules := slices.Concat(sandbox.System(), toolchains.Rules(a.Env, home, userDir(a), cacheDir(a)),
 		sandbox.Read.Rules(settings.Sandbox.Read...), sandbox.Write.Rules(settings.Sandbox.Write...))
 	hidden := hiddenpaths.Find(a.Env, home, rules, []string{root}, nil)
 	add := func(what, dir string) {

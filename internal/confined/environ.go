@@ -9,6 +9,7 @@ import (
 	"muster/internal/durable"
 	"muster/internal/proc"
 	"muster/internal/sandbox"
+	"muster/internal/toolchains"
 	"muster/internal/toolsettings"
 )
 
@@ -48,7 +49,7 @@ func withHome(s proc.Spec, m *sandbox.Method, home string, r sandbox.Rules) proc
 	}
 	s.Env = proc.WithVariables(s.Env, set...)
 	if durable.IsMissing(own) {
-		s.Argv = sandbox.WithHome(s.Argv, home, r)
+		s.Argv = toolchains.WithHome(s.Argv, home, r)
 	}
 	return s
 }

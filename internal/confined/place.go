@@ -19,6 +19,7 @@ import (
 	"muster/internal/proc"
 	"muster/internal/redact"
 	"muster/internal/sandbox"
+	"muster/internal/toolchains"
 	"muster/internal/toolsettings"
 	"muster/internal/worktree"
 )
@@ -42,7 +43,7 @@ func (p *Place) toolchains() sandbox.Rules {
 	// The user's settings, with keys among them, and what muster keeps of other repositories.
 	own := []string{p.UserDir, p.CacheDir}
 	hidden := slices.Concat(p.stateDirs(), own, []string{p.Repo.CommonDir()})
-	return slices.Concat(sandbox.System(), sandbox.Toolchains(p.Environ, p.Home, hidden...),
+	return slices.Concat(sandbox.System(), toolchains.Rules(p.Environ, p.Home, hidden...),
 		sandbox.Empty.Rules(own...))
 }
 

@@ -14,6 +14,7 @@ import (
 	"muster/internal/proc"
 	"muster/internal/sandbox"
 	"muster/internal/text"
+	"muster/internal/toolchains"
 )
 
 // Paths is what of the user's machine programs do not see.
@@ -42,11 +43,11 @@ func Find(env []string, home string, r sandbox.Rules, own []string, tell func(te
 	}
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
-		if name != "PATH" && !sandbox.IsToolVariable(name) {
+		if name != "PATH" && !toolchains.IsVariable(name) {
 			continue
 		}
 		for _, dir := range filepath.SplitList(value) {
-			isOwn := slices.ContainsFunc(own, func(o string) bool { return isBelow(o, dir) })
+			isOwn := slices.ContainsFunc(own, func(o string) bool { return sandbox.IsBelow(o, dir) })
 			if info, err := os.Stat(dir); err != nil || !info.IsDir() || !filepath.IsAbs(dir) || isOwn || r.Show(dir) {
 				continue
 			}
@@ -113,7 +114,7 @@ func (p *Paths) cause(output string, own []string) string {
 		for _, dir := range append(p.directories(), p.home) {
 			for at := range indexes(line, dir) { // a path may have blanks
 				path := dir + cutWord(line[at+len(dir):])
-				isIn := func(own string) bool { return own != "" && isBelow(own, path) }
+				isIn := func(own string) bool { return own != "" && sandbox.IsBelow(own, path) }
 				if p.isHidden(path) && !slices.ContainsFunc(own, isIn) {
 					return path
 				}
@@ -168,15 +169,15 @@ func (p *Paths) programDir(name string) string {
 // isHidden reports whether a path is in a hidden directory that the environment names, or below the home directory
 // and not shown. Whether it is there is not looked at: its reader is not to learn that.
 func (p *Paths) isHidden(path string) bool {
-	isIn := func(dir string) bool { return isBelow(dir, path) }
+	isIn := func(dir string) bool { return sandbox.IsBelow(dir, path) }
 	return p.named(path) != "" ||
-		p.home != "" && path != p.home && isBelow(p.home, path) && !slices.ContainsFunc(p.shown, isIn)
+		p.home != "" && path != p.home && sandbox.IsBelow(p.home, path) && !slices.ContainsFunc(p.shown, isIn)
 }
 
 // named returns the hidden directory that the environment names and a path is in; "" where there is none.
 func (p *Paths) named(path string) string {
 	for _, dir := range p.directories() {
-		if isBelow(dir, path) {
+		if sandbox.IsBelow(dir, path) {
 			return dir
 		}
 	}
@@ -191,9 +192,4 @@ func (p *Paths) directories() []string {
 		dirs = append(dirs, dir)
 	}
 	return dirs
-}
-
-func isBelow(dir, path string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
 }

@@ -8,8 +8,8 @@
 //     programs from files, too, but has no loopback for them and cannot show them one file in the place of another.
 //   - sandbox-exec (seatbelt.go) is the same for macOS.
 //
-// Rules say what is seen and what may be written; system.go has the rules for the system and for the toolchains in the
-// user's home directory.
+// Rules say what is seen and what may be written; system.go has the rules for the system. Those for the user's
+// toolchains are in package toolchains.
 //
 // The package keeps these invariants, whatever the method:
 //
@@ -81,15 +81,15 @@ func (a Access) Rules(paths ...string) (r Rules) {
 //
 // A rule whose path leads over a link in a directory that programs write is left out: they may have made the link.
 func (r Rules) resolved() Rules {
-	w, links, writable := walk{}, map[string]string{}, []string(nil)
+	w, links, writable := Walk{}, map[string]string{}, []string(nil)
 	follow := func(x *Rule) (ok bool) {
 		if !filepath.IsAbs(x.Path) {
 			return true
 		}
 		var over map[string]string
-		x.Path, over = w.follow(x.Path)
+		x.Path, over = w.Follow(x.Path)
 		for at := range over {
-			if slices.ContainsFunc(writable, func(dir string) bool { return dir != at && isBelow(dir, at) }) {
+			if slices.ContainsFunc(writable, func(dir string) bool { return dir != at && IsBelow(dir, at) }) {
 				return false
 			}
 		}
@@ -121,7 +121,7 @@ func (r Rules) resolved() Rules {
 	slices.SortStableFunc(all, func(a, b Rule) int { return cmp.Compare(keys[a.Path], keys[b.Path]) })
 	above := []Rule{{Access: Empty}} // the rules that hold at this place, the nearest last
 	return slices.DeleteFunc(all, func(x Rule) bool {
-		for len(above) > 1 && !isBelow(above[len(above)-1].Path, x.Path) {
+		for len(above) > 1 && !IsBelow(above[len(above)-1].Path, x.Path) {
 			above = above[:len(above)-1]
 		}
 		near := above[len(above)-1]
@@ -153,13 +153,13 @@ func (r Rules) here() (there Rules, err error) {
 	return there, nil
 }
 
-// walk follows the links on the ways to many paths, looking at each name once. It has what a link says, by its path; ""
+// Walk follows the links on the ways to many paths, looking at each name once. It has what a link says, by its path; ""
 // is no link.
-type walk map[string]string
+type Walk map[string]string
 
-// follow returns what an absolute path leads to, and the links on the way. What is not there, or is not the user's to
+// Follow returns what an absolute path leads to, and the links on the way. What is not there, or is not the user's to
 // look at, stays as it is.
-func (w walk) follow(path string) (real string, links map[string]string) {
+func (w Walk) Follow(path string) (real string, links map[string]string) {
 	real, links = "/", map[string]string{}
 	rest := strings.Split(filepath.Clean(path), "/")
 	for followed := 0; len(rest) > 0; {

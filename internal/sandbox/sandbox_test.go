@@ -225,31 +225,6 @@ func TestWithoutBubblewrap(t *testing.T) {
 	}
 }
 
-// A home directory has links to what rules show.
-func TestWithHome(t *testing.T) {
-	dir, home := t.TempDir(), t.TempDir()
-	require.NoError(t, os.MkdirAll(filepath.Join(home, ".cargo/bin"), 0o755))
-	run := func(argv ...string) string {
-		argv = WithHome(argv, home, Rules{{Path: home + "/.cargo/bin"}, {Path: home + "/.npmrc", From: home + "/copy"}, {Path: home, Access: Empty},
-			{Path: home + "/.cargo/bin/x"}, {Path: "/usr"}, {Path: home + "/.ssh", Access: Empty}})
-		c := exec.Command(argv[0], argv[1:]...)
-		c.Dir, c.Env = home, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home")}
-		return string(require.Value(c.CombinedOutput())(t))
-	}
-	for range 2 { // the second time it is there already
-		if out := run("printf", "%s|", "a b", "$HOME"); !strings.HasSuffix(out, "a b|$HOME|") {
-			t.Errorf("the program says %q", out)
-		}
-	}
-	if to, err := os.Readlink(filepath.Join(dir, "home/.npmrc")); to != home+"/copy" {
-		t.Errorf("what is seen instead: %s, %v", to, err)
-	}
-	all, _ := os.ReadDir(filepath.Join(dir, "home")) // of what the user has
-	if to, err := os.Readlink(filepath.Join(dir, "home/.cargo/bin")); to != home+"/.cargo/bin" || len(all) != 2 {
-		t.Errorf("leads to %q, %v, beside %v", to, err, all)
-	}
-}
-
 // findLandlocked returns Landlock, also where bubblewrap works.
 func findLandlocked(t testing.TB) *Method {
 	t.Helper()
@@ -430,7 +405,7 @@ func TestALinkThatAProgramMayHaveMade(t *testing.T) {
 		for _, access := range []Access{Read, Write, Masked} {
 			rules := Rules{{Path: filepath.Join(dir, path), Access: access}, {Path: cache, Access: Write}}
 			for _, x := range rules.resolved() {
-				if isBelow(home, x.Path) {
+				if IsBelow(home, x.Path) {
 					t.Errorf("%s (%v) leads to %s", path, access, x.Path)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"muster/internal/durable"
 	"muster/internal/proc"
 	"muster/internal/text"
 )
@@ -37,7 +38,7 @@ func findSeatbelt(ctx context.Context) (*Method, error) {
 	}
 	file := filepath.Join(dir, "file")
 	said, err := try(ctx, []string{sandboxExec, "-p", rules, "/bin/sh", "-c", `(: > "$0") 2>/dev/null; exit 0`, file})
-	if err == nil && hasOneOf(dir, "file") {
+	if err == nil && !durable.IsMissing(file) {
 		err = errors.New("it has let a program write where it may not")
 	}
 	switch {

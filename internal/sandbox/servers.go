@@ -36,7 +36,7 @@ func Servers(dir string) (all []Server) {
 	for _, entry := range pids {
 		at, _ := os.Readlink(filepath.Join(entry, "cwd")) // both are "" where it has ended, or is another user's
 		network, _ := os.Readlink(filepath.Join(entry, "ns", "net"))
-		if !isBelow(dir, at) || seen[network] {
+		if !IsBelow(dir, at) || seen[network] {
 			continue
 		}
 		name, _ := os.ReadFile(filepath.Join(entry, "comm"))

@@ -18,8 +18,8 @@ var (
 		"/var/lib/texmf", "/var/cache/fontconfig"}
 )
 
-// temporaryDirs are where all users write. They have sockets of services, too.
-var temporaryDirs = []string{"/tmp", "/var/tmp", "/run", "/dev/shm", "/var/run", "/var/lock"}
+// TemporaryDirs are where all users write. They have sockets of services, too.
+var TemporaryDirs = []string{"/tmp", "/var/tmp", "/run", "/dev/shm", "/var/run", "/var/lock"}
 
 // System returns the rules for what every program needs: the system's programs, libraries and settings.
 func System() Rules { return append(system(), private()...) }
@@ -28,7 +28,7 @@ func System() Rules { return append(system(), private()...) }
 func system() Rules {
 	// What /run has is sockets of services, which a mount that is read-only does not protect. The addresses of names'
 	// servers are of no use without a network, but programs complain when they are missing.
-	return slices.Concat(Read.Rules(systemDirs...), Empty.Rules(temporaryDirs...),
+	return slices.Concat(Read.Rules(systemDirs...), Empty.Rules(TemporaryDirs...),
 		Read.Rules("/run/systemd/resolve/stub-resolv.conf", "/run/systemd/resolve/resolv.conf",
 			"/run/current-system", "/run/opengl-driver")) // of NixOS
 }
@@ -56,8 +56,30 @@ func Programs() Rules {
 func (r Rules) Show(path string) bool {
 	real, err := filepath.EvalSymlinks(path)
 	return err == nil && slices.ContainsFunc(r, func(x Rule) bool {
-		return x.Access <= Write && isBelow(x.Path, real)
+		return x.Access <= Write && IsBelow(x.Path, real)
 	})
+}
+
+// Homes returns the home directories of all users of this machine.
+var Homes = sync.OnceValue(func() (all []string) {
+	users, _ := os.ReadFile("/etc/passwd") // not everywhere; then only the usual places are known
+	for line := range strings.Lines(string(users)) {
+		if fields := strings.Split(line, ":"); len(fields) > 5 && len(fields[5]) > 1 && filepath.IsAbs(fields[5]) {
+			all = append(all, filepath.Clean(fields[5]))
+		}
+	}
+	for _, pattern := range []string{"/home/*", "/Users/*"} {
+		found, _ := filepath.Glob(pattern) // the patterns are correct
+		all = append(all, found...)
+	}
+	return append(all, "/root")
+})
+
+// IsOfSystem reports whether System shows a path.
+func IsOfSystem(path string) bool {
+	isIn := func(dir string) bool { return IsBelow(dir, path) }
+	return slices.ContainsFunc(systemDirs, isIn) &&
+		!slices.ContainsFunc(private(), func(x Rule) bool { return isIn(x.Path) })
 }
 
 // private returns the rules that hide what is private in the system's directories: files and directories that others
@@ -65,8 +87,8 @@ func (r Rules) Show(path string) bool {
 // next process on. Of /usr it looks only at what administrators put there: all else comes from public packages.
 var private = sync.OnceValue(func() (r Rules) {
 	dirs := append([]string{"/etc", "/opt", "/usr/local", "/usr/etc"}, varDirs...)
-	for _, home := range homes() {
-		if slices.ContainsFunc(dirs, func(dir string) bool { return isBelow(dir, home) }) {
+	for _, home := range Homes() {
+		if slices.ContainsFunc(dirs, func(dir string) bool { return IsBelow(dir, home) }) {
 			r = append(r, Rule{Path: home, Access: Empty})
 		}
 	}
@@ -128,8 +150,8 @@ func isReadable(path string, fi fs.FileInfo) bool {
 	return err == nil && f.Close() == nil
 }
 
-// isBelow reports whether path is dir, or below it. Nothing is below "".
-func isBelow(dir, path string) bool {
+// IsBelow reports whether path is dir, or below it. Nothing is below "".
+func IsBelow(dir, path string) bool {
 	rel, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, "/"))
 	return ok && dir != "" && (rel == "" || rel[0] == '/')
 }

@@ -1,4 +1,6 @@
-package sandbox
+// Package toolchains says what of the user's programs and toolchains confined programs see: those that PATH and known
+// variables name, and those that are known of a home directory.
+package toolchains
 
 import (
 	"cmp"
@@ -13,6 +15,7 @@ import (
 	"sync"
 
 	"muster/internal/proc"
+	"muster/internal/sandbox"
 	"muster/internal/text"
 )
 
@@ -42,22 +45,22 @@ var tools = sync.OnceValue(func() (all []tool) {
 	return all
 })
 
-// IsToolVariable reports whether a variable of the environment names a directory of a tool.
-func IsToolVariable(name string) bool {
+// IsVariable reports whether a variable of the environment names a directory of a tool.
+func IsVariable(name string) bool {
 	return slices.ContainsFunc(tools(), func(t tool) bool { return slices.Contains(t.variables, name) })
 }
 
-// Toolchains returns the rules for the user's home directory, and for the programs and toolchains that an environment
+// Rules returns the rules for the user's home directory, and for the programs and toolchains that an environment
 // names outside of the system. Of the home directory nothing is there but toolchains, and what a program writes there
 // goes with it.
 //
 // A directory of PATH is shown, and with it the installation that it belongs to, where that has libraries. So is what
 // variables such as GOROOT name. None of them may have in it a home, a user's settings or keys, one of the directories
 // hidden, or a repository but its own clone. What counts is where a path leads to.
-func Toolchains(env []string, home string, hidden ...string) Rules {
+func Rules(env []string, home string, hidden ...string) sandbox.Rules {
 	g := newGuard(env, home, hidden)
 	if g.home != "" {
-		g.rules = append(g.rules, Rule{Path: home, Access: Empty})
+		g.rules = append(g.rules, sandbox.Rule{Path: home, Access: sandbox.Empty})
 		for _, t := range tools() {
 			for _, part := range t.parts {
 				if t.name != "-" {
@@ -84,12 +87,12 @@ func Toolchains(env []string, home string, hidden ...string) Rules {
 // guard collects rules for what is shown. It says which directories never are because a variable names them, or
 // something in them.
 type guard struct {
-	rules    Rules
+	rules    sandbox.Rules
 	home     string   // "" is none
 	homes    []string // of all users, and where all users write
 	settings []string // directories of settings and data, such as ~/.config
 	hidden   []string // what nothing of is shown, such as ~/.ssh
-	walk     walk
+	walk     sandbox.Walk
 }
 
 // The directories in a home that have settings and data of many programs, and those that have keys.
@@ -101,7 +104,7 @@ var (
 )
 
 func newGuard(env []string, home string, hidden []string) *guard {
-	g := &guard{homes: slices.Concat(homes(), temporaryDirs), walk: walk{}}
+	g := &guard{homes: slices.Concat(sandbox.Homes(), sandbox.TemporaryDirs), walk: sandbox.Walk{}}
 	if filepath.IsAbs(home) && filepath.Clean(home) != "/" {
 		g.home = g.real(home)
 		g.homes = append(g.homes, g.home)
@@ -133,49 +136,27 @@ func newGuard(env []string, home string, hidden []string) *guard {
 }
 
 func (g *guard) real(path string) string {
-	real, _ := g.walk.follow(path)
+	real, _ := g.walk.Follow(path)
 	return real
 }
-
-// homes returns the home directories of all users of this machine.
-var homes = sync.OnceValue(func() (all []string) {
-	users, _ := os.ReadFile("/etc/passwd") // not everywhere; then only the usual places are known
-	for line := range strings.Lines(string(users)) {
-		if fields := strings.Split(line, ":"); len(fields) > 5 && len(fields[5]) > 1 && filepath.IsAbs(fields[5]) {
-			all = append(all, filepath.Clean(fields[5]))
-		}
-	}
-	for _, pattern := range []string{"/home/*", "/Users/*"} {
-		found, _ := filepath.Glob(pattern) // the patterns are correct
-		all = append(all, found...)
-	}
-	return append(all, "/root")
-})
 
 // show shows a path that is there, if what it leads to may be shown and is wanted, and the system has not both. If nil,
 // all is wanted.
 func (g *guard) show(path string, isWanted func(real string) bool) {
 	real := g.real(path)
-	if _, err := os.Stat(real); err != nil || isOfSystem(path) && isOfSystem(real) {
+	if _, err := os.Stat(real); err != nil || sandbox.IsOfSystem(path) && sandbox.IsOfSystem(real) {
 		return
 	}
 	if g.mayShow(real) && (isWanted == nil || isWanted(real)) {
-		g.rules = append(g.rules, Rule{Path: path})
+		g.rules = append(g.rules, sandbox.Rule{Path: path})
 	}
-}
-
-// isOfSystem reports whether System shows a path.
-func isOfSystem(path string) bool {
-	isIn := func(dir string) bool { return isBelow(dir, path) }
-	return slices.ContainsFunc(systemDirs, isIn) &&
-		!slices.ContainsFunc(private(), func(x Rule) bool { return isIn(x.Path) })
 }
 
 // mayShow reports whether a directory has nothing in it that is never shown, and is not in something that is hidden.
 func (g *guard) mayShow(real string) bool {
-	has := func(path string) bool { return isBelow(real, path) }
+	has := func(path string) bool { return sandbox.IsBelow(real, path) }
 	return !slices.ContainsFunc(g.homes, has) && !slices.ContainsFunc(g.settings, has) &&
-		!slices.ContainsFunc(g.hidden, func(path string) bool { return has(path) || isBelow(path, real) })
+		!slices.ContainsFunc(g.hidden, func(path string) bool { return has(path) || sandbox.IsBelow(path, real) })
 }
 
 // showTool shows what a directory that a variable names has of a tool.
@@ -208,13 +189,13 @@ func (g *guard) showPath(dir string) {
 	if real != filepath.Clean(dir) { // an installation is found by both names of its programs
 		g.showInstallation(real)
 	}
-	if isOfSystem(real) || !g.shows(real) {
+	if sandbox.IsOfSystem(real) || !g.shows(real) {
 		return
 	}
 	entries, _ := os.ReadDir(real) // one that cannot be read has no programs either
 	for _, e := range entries {
 		program := g.real(filepath.Join(real, e.Name()))
-		if e.Type()&fs.ModeSymlink == 0 || isOfSystem(program) || g.shows(program) {
+		if e.Type()&fs.ModeSymlink == 0 || sandbox.IsOfSystem(program) || g.shows(program) {
 			continue
 		}
 		g.show(program, func(string) bool {
@@ -229,7 +210,9 @@ func (g *guard) showPath(dir string) {
 
 // shows reports whether one of the rules so far shows a path.
 func (g *guard) shows(real string) bool {
-	return slices.ContainsFunc(g.rules, func(x Rule) bool { return x.Access == Read && isBelow(g.real(x.Path), real) })
+	return slices.ContainsFunc(g.rules, func(x sandbox.Rule) bool {
+		return x.Access == sandbox.Read && sandbox.IsBelow(g.real(x.Path), real)
+	})
 }
 
 // showInstallation shows what belongs to the programs in a directory. Of a directory that has settings, too, that is
@@ -344,11 +327,11 @@ func hasOneOf(dir string, names ...string) bool {
 // WithHome returns the arguments that make the home directory $HOME of a program, with links to what rules show of a
 // user's home directory, and then start it. It is for programs that cannot be shown an empty directory in the place of
 // the user's. Programs may have written where it is made, so it is made by a confined one.
-func WithHome(argv []string, users string, r Rules) []string {
+func WithHome(argv []string, users string, r sandbox.Rules) []string {
 	links := map[string]string{}
 	for _, x := range r {
 		name, err := filepath.Rel(users, x.Path)
-		isShown := x.Access == Read || x.Access == Write
+		isShown := x.Access == sandbox.Read || x.Access == sandbox.Write
 		if isShown && err == nil && filepath.IsLocal(name) && name != "." {
 			links[name] = cmp.Or(x.From, x.Path)
 		}

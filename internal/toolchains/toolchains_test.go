@@ -1,4 +1,4 @@
-package sandbox
+package toolchains
 
 import (
 	"errors"
@@ -9,8 +9,16 @@ import (
 	"strings"
 	"testing"
 
+	"muster/internal/proc"
+	"muster/internal/sandbox"
 	"muster/internal/testing/require"
+	"muster/internal/testing/tier"
 )
+
+func TestMain(m *testing.M) {
+	proc.GuardMain()
+	os.Exit(m.Run())
+}
 
 // toolchainFiles are what users keep in odd places, below a directory. HOME leads to home.
 var toolchainFiles = strings.Fields(`
@@ -32,9 +40,9 @@ var toolchainFiles = strings.Fields(`
 
 // A directory of PATH shows itself and its installation, and never a home, settings, keys, the state or a repository
 // other than a toolchain's own clone. Variables show no more. This holds by whatever name a directory is reached.
-func TestToolchains(t *testing.T) {
+func TestRules(t *testing.T) {
 	base := t.TempDir()
-	write(t, base, filepath.Base, toolchainFiles...)
+	writeFiles(t, base)
 	at := func(name string) string { return filepath.Join(base, name) }
 	require.NoError(t, errors.Join(os.Symlink("home", at("alias")), os.Symlink("17", at("jdk/current")),
 		os.Symlink(at("home/node/bin"), at("nodebin")), os.Symlink(at("other"), at("innocent")), os.Mkdir(at("sticky"), 0o777),
@@ -81,20 +89,20 @@ func TestToolchains(t *testing.T) {
 	} {
 		env := []string{strings.ReplaceAll(c.env, "$", base)}
 		for _, home := range []string{"home", "alias"} {
-			want := Rules{{Path: at(home), Access: Empty}}
+			want := sandbox.Rules{{Path: at(home), Access: sandbox.Empty}}
 			for _, name := range strings.Fields(known) {
-				want = append(want, Rule{Path: at(home + "/" + name)})
+				want = append(want, sandbox.Rule{Path: at(home + "/" + name)})
 			}
 			for _, name := range strings.Fields(c.want) {
-				want = append(want, Rule{Path: at(name)})
+				want = append(want, sandbox.Rule{Path: at(name)})
 			}
-			if got := Toolchains(env, at(home), at("state/.team")); !slices.Equal(got, want) {
+			if got := Rules(env, at(home), at("state/.team")); !slices.Equal(got, want) {
 				t.Errorf("%s with %s:\n%+v\nwant\n%+v", c.env, home, got, want)
 			}
 		}
 	}
 	for _, home := range []string{"", "/", "relative"} {
-		if r := Toolchains(nil, home); r != nil {
+		if r := Rules(nil, home); r != nil {
 			t.Errorf("the home directory %q: %v", home, r)
 		}
 	}
@@ -102,45 +110,64 @@ func TestToolchains(t *testing.T) {
 
 // A program finds its tools, and no key, by each name of the home directory.
 func TestHome(t *testing.T) {
-	m, l := findNamespaces(t)
 	base := t.TempDir()
-	write(t, base, filepath.Base, toolchainFiles...)
+	writeFiles(t, base)
 	require.NoError(t, os.Symlink("home", filepath.Join(base, "alias")))
 	env := []string{"PATH=" + base + "/alias/node/bin:" + base + "/other/bin:" + base + "/home/bin", "CARGO_HOME=" + base + "/home/.cargo"}
-	for name, m := range map[string]*Method{"bubblewrap": m, "Landlock": findLandlocked(t)} {
-		got := run(t, m, l, slices.Concat(System(), Toolchains(env, base+"/alias")), "cd "+base+`
-for f in `+strings.Join(toolchainFiles, " ")+` alias/node/lib/x alias/.ssh/id; do cat $f >/dev/null 2>&1 && echo $f; done; cat /var/run/* 2>/dev/null; true`)
+	without := t.TempDir() // no bubblewrap
+	require.NoError(t, os.WriteFile(filepath.Join(without, "bwrap"), []byte("#!/bin/sh\nexit 1\n"), 0o755))
+	l := require.Value(proc.New(t.Context()))(t)
+	defer l.Close()
+	for _, path := range []string{os.Getenv("PATH"), without} {
+		m, err := sandbox.Find(t.Context(), []string{"PATH=" + path})
+		if err != nil {
+			tier.Missing(t, err.Error())
+		}
+		var out strings.Builder
+		p := require.Value(m.Start(t.Context(), l, proc.Spec{Argv: []string{"/bin/sh", "-c", "cd " + base + `
+for f in ` + strings.Join(toolchainFiles, " ") + ` alias/node/lib/x alias/.ssh/id; do cat $f >/dev/null 2>&1 && echo $f; done; cat /var/run/* 2>/dev/null; true`},
+			Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, Out: &out}, slices.Concat(sandbox.System(), Rules(env, base+"/alias"))))(t)
+		require.Value(p.Wait())(t)
 		want := `home/.cargo/bin/cargo home/.cargo/registry/x home/.gem/ruby/3/x home/.m2/repository/x home/go/pkg/mod/x
 home/.local/bin/x home/.local/lib/x home/.pyenv/.git/HEAD home/.pyenv/bin/pyenv home/.pyenv/plugins/virtualenv/.git/HEAD
 home/node/bin/node home/node/lib/x home/bin/x other/bin/x alias/node/lib/x`
-		if !slices.Equal(strings.Fields(got), strings.Fields(want)) {
-			t.Errorf("%s: it reads\n%s", name, got)
+		if !slices.Equal(strings.Fields(out.String()), strings.Fields(want)) {
+			t.Errorf("%s: it reads\n%s", m.Name, out.String())
 		}
 	}
 }
 
-// What only its owner and a group may read is hidden, by its mode. Many such files hide their directory.
-func TestPrivate(t *testing.T) {
-	base := t.TempDir()
-	write(t, base, filepath.Base, "public/x", "public/key", "public/group", "closed/x", "entered/x", "entered/key")
-	var many []string
-	for i := range maxPrivate + 1 {
-		many = append(many, "many/"+strings.Repeat("x", i+1))
+// writeFiles makes toolchainFiles below a directory.
+func writeFiles(t *testing.T, base string) {
+	t.Helper()
+	for _, name := range toolchainFiles {
+		path := filepath.Join(base, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(filepath.Base(name)), 0o600))
 	}
-	write(t, base, filepath.Base, many...)
-	at := func(name string) string { return filepath.Join(base, name) }
-	require.NoError(t, errors.Join(os.Chmod(at("public/x"), 0o644), os.Chmod(at("public/group"), 0o640), os.Chmod(at("closed"), 0o750),
-		os.Chmod(at("entered"), 0o711), os.Chmod(at("entered/x"), 0o644), os.Symlink(at("public/key"), at("public/link"))))
-	pipe := exec.Command("mkfifo", "-m", "600", at("public/pipe"))
-	require.NoError(t, pipe.Run())
-	r := privateIn([]string{base, at("none")}, 0)
-	slices.SortFunc(r, func(a, b Rule) int { return strings.Compare(a.Path, b.Path) })
-	want := Rules{{Path: at("closed"), Access: Empty}, {Path: at("entered/key"), Access: Masked}, {Path: at("many"), Access: Empty},
-		{Path: at("public/group"), Access: Masked}, {Path: at("public/key"), Access: Masked}, {Path: at("public/pipe"), Access: Masked}}
-	if !slices.Equal(r, want) {
-		t.Errorf("root: %+v", r)
+}
+
+// A home directory has links to what rules show.
+func TestWithHome(t *testing.T) {
+	dir, home := t.TempDir(), t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(home, ".cargo/bin"), 0o755))
+	run := func(argv ...string) string {
+		argv = WithHome(argv, home, sandbox.Rules{{Path: home + "/.cargo/bin"}, {Path: home + "/.npmrc", From: home + "/copy"}, {Path: home, Access: sandbox.Empty},
+			{Path: home + "/.cargo/bin/x"}, {Path: "/usr"}, {Path: home + "/.ssh", Access: sandbox.Empty}})
+		c := exec.Command(argv[0], argv[1:]...)
+		c.Dir, c.Env = home, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home")}
+		return string(require.Value(c.CombinedOutput())(t))
 	}
-	if r := privateIn([]string{base}, 1); os.Geteuid() == 0 && len(r) != len(want)-1 { // a pipe is not tried
-		t.Errorf("what a group lets a user read: %+v", r)
+	for range 2 { // the second time it is there already
+		if out := run("printf", "%s|", "a b", "$HOME"); !strings.HasSuffix(out, "a b|$HOME|") {
+			t.Errorf("the program says %q", out)
+		}
+	}
+	if to, err := os.Readlink(filepath.Join(dir, "home/.npmrc")); to != home+"/copy" {
+		t.Errorf("what is seen instead: %s, %v", to, err)
+	}
+	all, _ := os.ReadDir(filepath.Join(dir, "home")) // of what the user has
+	if to, err := os.Readlink(filepath.Join(dir, "home/.cargo/bin")); to != home+"/.cargo/bin" || len(all) != 2 {
+		t.Errorf("leads to %q, %v, beside %v", to, err, all)
 	}
 }
