@@ -70,9 +70,13 @@ func (p *Paths) Watch(s proc.Spec) (_ proc.Spec, ended func(exit int)) {
 	}
 	out, end := s.Out, &tail{}
 	s.Out = io.MultiWriter(out, end)
-	own := []string{s.Dir, proc.Variable(s.Env, "TMPDIR")}
+	own, home := []string{s.Dir, proc.Variable(s.Env, "TMPDIR")}, proc.Variable(s.Env, "HOME")
 	return s, func(exit int) {
-		if path := p.cause(string(*end), own); exit != 0 && path != "" {
+		output := string(*end)
+		if home != "" && p.home != "" { // where it cannot be shown an empty one in the place of the user's
+			output = strings.ReplaceAll(output, home+"/", p.home+"/")
+		}
+		if path := p.cause(output, own); exit != 0 && path != "" {
 			p.explain(out, path)
 		}
 	}
@@ -167,11 +171,13 @@ func (p *Paths) programDir(name string) string {
 }
 
 // isHidden reports whether a path is in a hidden directory that the environment names, or below the home directory
-// and not shown. Whether it is there is not looked at: its reader is not to learn that.
+// and not shown. Whether it is there is not looked at: its reader is not to learn that. Of keys nobody is to ask for,
+// nothing is said.
 func (p *Paths) isHidden(path string) bool {
 	isIn := func(dir string) bool { return sandbox.IsBelow(dir, path) }
 	return p.named(path) != "" ||
-		p.home != "" && path != p.home && sandbox.IsBelow(p.home, path) && !slices.ContainsFunc(p.shown, isIn)
+		p.home != "" && path != p.home && isIn(p.home) && !toolchains.HasKeys(p.home, path) &&
+			!slices.ContainsFunc(p.shown, isIn)
 }
 
 // named returns the hidden directory that the environment names and a path is in; "" where there is none.

@@ -47,11 +47,13 @@ func TestWatch(t *testing.T) {
 		{"cat: $/repo/lane/a: No such file or directory", ""},
 		{"cat: $/tmp/muster/a: No such file or directory", ""},
 		{"cat: $/shown/a: No such file or directory", ""}, {"npm: $/.npmrc: permission denied", ""},
+		{"cat: $/own home/.foo: No such file or directory", "$/.foo"},
+		{"cat: $/.ssh/id: No such file or directory", ""}, {"$/.config/gcloud/x: Permission denied", ""},
 		{"cat: a: No such file or directory", ""}, {"seen: not found", ""}, {"sub: not found", ""}, {"..: not found", ""},
 		{"reading $/notes.txt", ""}, {"$: No such file or directory", ""}, {"/etc/shadow: Permission denied", ""}, {"", ""},
 	} {
 		var out strings.Builder
-		s, ended := p.Watch(proc.Spec{Out: &out, Dir: at("$/repo/lane"), Env: []string{at("TMPDIR=$/tmp/muster")}})
+		s, ended := p.Watch(proc.Spec{Out: &out, Dir: at("$/repo/lane"), Env: []string{at("TMPDIR=$/tmp/muster"), at("HOME=$/own home")}})
 		_, _ = s.Out.Write([]byte(strings.Repeat("x", 20_000) + "\n" + at(c.output)))
 		ended(0)
 		if strings.Contains(out.String(), "hidden") {

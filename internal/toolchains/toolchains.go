@@ -45,6 +45,11 @@ var tools = sync.OnceValue(func() (all []tool) {
 	return all
 })
 
+// HasKeys reports whether a path is in a directory of keys in a home directory.
+func HasKeys(home, path string) bool {
+	return slices.ContainsFunc(keyDirs, func(dir string) bool { return sandbox.IsBelow(filepath.Join(home, dir), path) })
+}
+
 // IsVariable reports whether a variable of the environment names a directory of a tool.
 func IsVariable(name string) bool {
 	return slices.ContainsFunc(tools(), func(t tool) bool { return slices.Contains(t.variables, name) })
