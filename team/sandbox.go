@@ -240,7 +240,8 @@ func (s *site) openHelper(ctx context.Context) (git.Helper, error) {
 
 func (c *Config) placeOf(m *sandbox.Method, repo *git.Repo, lanes *worktree.Lanes, state paths.Dir) confined.Place {
 	return confined.Place{Method: m, Repo: repo, Lanes: lanes, State: state, Home: c.Home, UserDir: c.UserDir,
-		CacheDir: c.CacheDir, Environ: c.wholeEnviron(), Read: c.Sandbox.Read, Write: c.Sandbox.Write}
+		CacheDir: c.CacheDir, Environ: c.wholeEnviron(), Read: config.InHome(c.Home, c.Sandbox.Read),
+		Write: config.InHome(c.Home, c.Sandbox.Write)}
 }
 
 // networks returns the networks of commands and of the set-up. tell tells the user what was refused.

@@ -23,7 +23,8 @@ func checkHidden(a *App, root string, found *workspace.Findings) {
 	}
 	home := a.env("HOME")
 	rules := slices.Concat(sandbox.System(), toolchains.Rules(a.Env, home, userDir(a), cacheDir(a)),
-		sandbox.Read.Rules(settings.Sandbox.Read...), sandbox.Write.Rules(settings.Sandbox.Write...))
+		sandbox.Read.Rules(config.InHome(home, settings.Sandbox.Read)...),
+		sandbox.Write.Rules(config.InHome(home, settings.Sandbox.Write)...))
 	hidden := hiddenpaths.Find(a.Env, home, rules, []string{root}, nil)
 	add := func(what, dir string) {
 		found.Add("sandbox", workspace.Note, "commands do not see "+what,

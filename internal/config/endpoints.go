@@ -320,10 +320,8 @@ func (l *fileLoader) readKeys(in endpointInFile, to *Access) (err error) {
 	if in.KeyFile == "" || err != nil {
 		return err
 	}
-	path := in.KeyFile
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		path = filepath.Join(l.environ["HOME"], rest)
-	} else if !filepath.IsAbs(path) {
+	path := InHome(l.environ["HOME"], []string{in.KeyFile})[0]
+	if !filepath.IsAbs(path) {
 		path = filepath.Join(filepath.Dir(l.name), path)
 	}
 	to.Source.File = path

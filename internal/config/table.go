@@ -389,10 +389,21 @@ func checkMessage(message string) error {
 
 // checkPath refuses a path that depends on where muster is started.
 func checkPath(entry string) error {
-	if !filepath.IsAbs(entry) {
+	if !filepath.IsAbs(entry) && !strings.HasPrefix(entry, "~/") {
 		return muster.Errorf(muster.Invalid, "the path %q is not absolute", entry)
 	}
 	return nil
+}
+
+// InHome returns paths with a home directory in the place of "~" at their beginning.
+func InHome(home string, paths []string) (all []string) {
+	for _, path := range paths {
+		if rest, ok := strings.CutPrefix(path, "~/"); ok {
+			path = filepath.Join(home, rest)
+		}
+		all = append(all, path)
+	}
+	return all
 }
 
 // efforts are the values of effort.
