@@ -43,7 +43,9 @@ func (p *Place) toolchains() sandbox.Rules {
 	// The user's settings, with keys among them, and what muster keeps of other repositories.
 	own := []string{p.UserDir, p.CacheDir}
 	hidden := slices.Concat(p.stateDirs(), own, []string{p.Repo.CommonDir()})
-	return slices.Concat(sandbox.System(), toolchains.Rules(p.Environ, p.Home, hidden...),
+	// Hooks that the user has for all repositories are programs as those of PATH are.
+	env := append(slices.Clone(p.Environ), "PATH="+p.Repo.HooksPath())
+	return slices.Concat(sandbox.System(), toolchains.Rules(env, p.Home, hidden...),
 		sandbox.Empty.Rules(own...))
 }
 
@@ -121,14 +123,17 @@ func (p *Place) keep(text string) (name string, err error) {
 	return name, nil
 }
 
-// settings returns the rules for the user's settings of tools, without credentials.
+// settings returns the rules for the user's settings of git and of other tools, without credentials. Git in a lane has
+// them already; other repositories, such as a test makes, have not.
 func (p *Place) settings() (r sandbox.Rules, err error) {
 	if p.Home == "" || p.CacheDir == "" {
 		return nil, nil
 	}
 	files := toolsettings.Find(p.Home, p.Environ)
 	direnv, err := toolsettings.Direnv(p.Home, p.Environ)
-	for _, f := range append(files, direnv) {
+	config := toolsettings.File{Text: []byte(p.Repo.UsersConfig()),
+		Path: cmp.Or(proc.Variable(p.Environ, "GIT_CONFIG_GLOBAL"), filepath.Join(p.Home, ".gitconfig"))}
+	for _, f := range append(files, direnv, config) {
 		kept, keepErr := p.keep(string(f.Text))
 		err = cmp.Or(err, keepErr)
 		r = append(r, sandbox.Rule{Path: kept}, sandbox.Rule{Path: f.Path, From: kept})

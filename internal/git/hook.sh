@@ -32,6 +32,9 @@ fi
 case $hooks in /*) ;; *) hooks=$here/$hooks ;; esac
 hook=$hooks/$name
 
+# canRun reports whether the hook is there, and a sandbox does not hide it.
+canRun() { [ -x "$hook" ] && (: <"$hook") 2>/dev/null; }
+
 # isPacking tells what pack-refs does, and so every gc: it writes a ref as it is to packed-refs, and then removes the
 # file.
 isPacking() {
@@ -69,10 +72,10 @@ case $mine$name in
 		refs/heads/wt/*) refuse "$ref" "it is another lane's branch" ;;
 		esac
 	done
-	[ -x "$hook" ] || exit 0
+	canRun || exit 0
 	printf %s "$input" | "$hook" "$@"
 	exit $?
 	;;
 esac
-[ -x "$hook" ] || exit 0
+canRun || exit 0
 exec "$hook" "$@"

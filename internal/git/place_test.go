@@ -371,7 +371,7 @@ func TestSettingsOfAPlace(t *testing.T) {
 	for _, kv := range [][2]string{{"user.name", "Ann \"A\" \\ Other"}, {"column.st", "status\t-s # x"}, {"core.autocrlf", "input"},
 		{"http.https://x/.extraheader", "AUTHORIZATION: basic c2VjcmV0"}, {"remote.origin.url", "https://me:secret@host/x"},
 		{"core.hooksPath", "hooks"}, {"core.fsmonitor", "evil"}, {"filter.evil.clean", "evil"}, {"include.path", other},
-		{"alias.up", "!up"}, {"core.worktree", "/"}, {"gpg.program", "evil"}, {"commit.gpgSign", "true"}} {
+		{"alias.up", "!up"}, {"diff.external", "evil"}, {"diff.pdf.textconv", "evil"}, {"core.worktree", "/"}, {"gpg.program", "evil"}, {"commit.gpgSign", "true"}} {
 		if kv[0] != "core.worktree" {
 			gittest.Git(t, root, "config", kv[0], kv[1])
 		}
@@ -557,5 +557,20 @@ func TestASlowLookEnds(t *testing.T) {
 	_, err := l.p.Do(t.Context(), Call{Args: []string{"status", "--porcelain"}, ReadsTree: true})
 	if !errors.Is(err, muster.ErrInvalid) || !strings.Contains(fmt.Sprint(err), "only to see what has changed") {
 		t.Errorf("%v", err)
+	}
+}
+
+// Other repositories than the place's, such as one that a test makes, get what the user has set for all repositories.
+func TestUsersConfig(t *testing.T) {
+	root := gittest.Repo(t, map[string]string{"a": "a\n"})
+	gittest.Git(t, root, "config", "user.name", "Only Here")
+	users := filepath.Join(t.TempDir(), "config")
+	require.NoError(t, os.WriteFile(users, []byte("[user]\n\tname = Ann\n\tsigningKey = x\n[init]\n\tdefaultBranch = trunk\n[commit]\n\tgpgSign\n"+
+		"[http \"https://x/\"]\n\textraHeader = AUTHORIZATION: basic c2VjcmV0\n[diff]\n\texternal = evil\n[alias]\n\tst = status\n"), 0o600))
+	t.Setenv("GIT_CONFIG_GLOBAL", users)
+	repo := require.Value(Open(t.Context(), root))(t)
+	want := "[user]\n\tname = \"Ann\"\n[init]\n\tdefaultbranch = \"trunk\"\n[alias]\n\tst = \"status\"\n"
+	if got := repo.UsersConfig(); got != want {
+		t.Errorf("the settings are\n%s\nwant\n%s", got, want)
 	}
 }

@@ -13,12 +13,13 @@ import (
 // repository was opened.
 type placeConfig struct {
 	text               string
+	users              string    // the user's settings for all repositories alone
 	ignore, attributes []byte    // the user's files for all repositories
 	secret             []Setting // passwords, which only filters see that the user trusts
 }
 
-// foreignSections and foreignKeys are settings that have no use in a place: they name programs, passwords, other files,
-// or where the repository is.
+// foreignSections and foreignKeys are settings that have no use in a place: they name programs, which may not be there,
+// passwords, other files, or where the repository is.
 var (
 	foreignSections = []string{"include", "includeif", "credential", "http", "url", "safe", "gpg",
 		"sendemail", "imap", "worktree", "filter", "merge", "maintenance", "gc", "trace2"}
@@ -26,22 +27,28 @@ var (
 		"core.gitproxy", "core.askpass", "core.excludesfile", "core.attributesfile", "core.alternaterefscommand",
 		"core.repositoryformatversion", "core.prefersymlinkrefs", "core.splitindex", "core.untrackedcache",
 		"commit.gpgsign", "tag.gpgsign", "tag.forcesignannotated", "user.signingkey", "user.name", "user.email",
-		"index.sparse", "feature.manyfiles", "submodule.alternatelocation"}
+		"index.sparse", "feature.manyfiles", "submodule.alternatelocation", "diff.external", "log.showsignature",
+		"merge.verifysignatures", "blame.ignorerevsfile", "init.templatedir"}
 )
 
 // newPlaceConfig keeps what is of use in a place of a whole config. Members commit as muster does.
 func newPlaceConfig(values []scoped, as person, ignore, attributes string) (c placeConfig) {
 	kept := []scoped{{key: "gc.auto", value: "0"}, {key: "maintenance.auto", value: "false"}}
+	var users []scoped
 	version := "0"
 	for _, v := range values {
 		section, _, _ := strings.Cut(v.key, ".")
 		name := v.key[strings.LastIndexByte(v.key, '.')+1:]
 		isStyle := v.key == "merge.conflictstyle" || v.key == "merge.ff" || v.key == "merge.renames"
+		isProgram := section == "diff" && (name == "textconv" || name == "command")
 		switch {
+		case v.isUsers() && (v.key == "user.name" || v.key == "user.email"):
+			users = append(users, v)
+			continue
 		case v.scope != "command" && redact.IsCredential(name) && !slices.Contains(foreignSections, section):
 			c.secret = append(c.secret, Setting{v.key, v.value})
 			continue
-		case v.scope == "command", slices.Contains(foreignKeys, v.key),
+		case v.scope == "command", isProgram, slices.Contains(foreignKeys, v.key),
 			slices.Contains(foreignSections, section) && !isStyle, len(redact.InURLs(v.key)) > 0:
 			continue
 		case section == "extensions":
@@ -54,7 +61,11 @@ func newPlaceConfig(values []scoped, as person, ignore, attributes string) (c pl
 			v.value = strings.ReplaceAll(strings.ReplaceAll(v.value, ":"+password+"@", "@"), password, "")
 		}
 		kept = append(kept, v)
+		if v.isUsers() {
+			users = append(users, v)
+		}
 	}
+	c.users = configText(users)
 	kept = append(kept, scoped{key: "user.name", value: as.name}, scoped{key: "user.email", value: as.email})
 	c.text = configText(append([]scoped{{key: "core.repositoryformatversion", value: version},
 		{key: "core.bare", value: "false"}, {key: "core.logallrefupdates", value: "true"}}, kept...))
@@ -64,6 +75,17 @@ func newPlaceConfig(values []scoped, as person, ignore, attributes string) (c pl
 		}
 	}
 	return c
+}
+
+// UsersConfig returns the user's git settings for all repositories, without passwords and without programs of theirs.
+func (c *userConfig) UsersConfig() string { return c.forPlaces.users }
+
+// HooksPath returns the absolute path of the directory that the user has named for hooks; "" where there is none.
+func (c *userConfig) HooksPath() string {
+	if filepath.IsAbs(c.hooksPath) {
+		return c.hooksPath
+	}
+	return ""
 }
 
 func configText(values []scoped) string {

@@ -47,7 +47,8 @@ var tools = sync.OnceValue(func() (all []tool) {
 
 // HasKeys reports whether a path is in a directory of keys in a home directory.
 func HasKeys(home, path string) bool {
-	return slices.ContainsFunc(keyDirs, func(dir string) bool { return sandbox.IsBelow(filepath.Join(home, dir), path) })
+	isIn := func(dir string) bool { return sandbox.IsBelow(filepath.Join(home, dir), path) }
+	return slices.ContainsFunc(keyDirs, isIn)
 }
 
 // IsVariable reports whether a variable of the environment names a directory of a tool.
