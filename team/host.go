@@ -1,11 +1,8 @@
 package team
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"sync"
@@ -17,7 +14,6 @@ import (
 	"muster/internal/mcp"
 	"muster/internal/proc"
 	"muster/internal/teammate"
-	"muster/internal/text"
 	"muster/internal/workspace"
 	"muster/internal/worktree"
 	"muster/llm"
@@ -135,20 +131,7 @@ func (h *host) tryCommand(ctx context.Context) error {
 	if h.members.confinedBy == nil {
 		return nil
 	}
-	var said bytes.Buffer
-	p, err := h.members.launcher.Start(ctx, proc.Spec{Argv: proc.Shell("exit 0"), Dir: h.site.repository.Root(),
-		Env: h.site.environ, Out: &said})
-	exit := 0
-	if err == nil {
-		exit, err = p.Wait()
-	}
-	if err == nil && exit != 0 {
-		err = errors.New(cmp.Or(text.OneLine(said.String()), fmt.Sprintf("exit %d", exit)))
-	}
-	if err != nil && ctx.Err() == nil {
-		return muster.Errorf(muster.Unavailable, "no command of a member can start here: %s", muster.PlainText(err)).
-			WithHint("muster doctor says more; --no-sandbox starts commands with your rights")
-	}
+	_, err := runAsMember(ctx, h.members.launcher, h.site.repository.Root(), h.site.environ, "exit 0")
 	return err
 }
 

@@ -1,13 +1,17 @@
 package team
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
+	"muster"
 	"muster/internal/config"
 	"muster/internal/confined"
 	"muster/internal/git"
@@ -15,8 +19,31 @@ import (
 	"muster/internal/paths"
 	"muster/internal/proc"
 	"muster/internal/sandbox"
+	"muster/internal/text"
 	"muster/internal/worktree"
 )
+
+// runAsMember runs a script as a command of a member, and returns what it has printed. It must end with 0. The error is
+// Unavailable where no command can start.
+func runAsMember(
+	ctx context.Context, l proc.Launcher, dir string, environ []string, script string, args ...string,
+) (said string, err error) {
+	var out bytes.Buffer
+	argv := append(append(proc.Bash(script), "sh"), args...)
+	p, err := l.Start(ctx, proc.Spec{Argv: argv, Dir: dir, Env: environ, Out: &out})
+	exit := 0
+	if err == nil {
+		exit, err = p.Wait()
+	}
+	if err == nil && exit != 0 {
+		err = errors.New(cmp.Or(text.OneLine(out.String()), fmt.Sprintf("exit %d", exit)))
+	}
+	if err != nil && ctx.Err() == nil {
+		err = muster.Errorf(muster.Unavailable, "no command of a member can start here: %s", muster.PlainText(err)).
+			WithHint("muster doctor says more; --no-sandbox starts commands with your rights")
+	}
+	return out.String(), err
+}
 
 // setLaunchers sets how checks and hooks start, and returns what starts the commands of members. All are logged, and
 // what they print has no keys. A hook and a member's command have a temporary directory of its lane or of this process,
@@ -62,10 +89,17 @@ func (s *site) hookAgents(ctx context.Context, l proc.Launcher) proc.Launcher {
 	if !ok {
 		return l
 	}
+	return withHooks(l, r.Repo, s.workspace.Paths(), s.target(), func(err error) {
+		logDropped(ctx, s.log, "writing the hooks of the agents' git", err)
+	})
+}
+
+// withHooks returns the launcher whose git has the hooks of agents. warn gets the error where they cannot be written.
+func withHooks(l proc.Launcher, repo *git.Repo, state paths.Dir, target string, warn func(error)) proc.Launcher {
 	return launchers.WithHooks(l, sync.OnceValue(func() *git.AgentHooks {
 		dir := filepath.Join(".team", "githooks")
-		hooks, err := git.NewAgentHooks(r.Repo, dir, s.workspace.Paths().Scratch(), s.target())
-		logDropped(ctx, s.log, "writing the hooks of the agents' git", err)
+		hooks, err := git.NewAgentHooks(repo, string(state), dir, state.Scratch(), target)
+		warn(err)
 		return hooks
 	}))
 }

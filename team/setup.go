@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"muster/internal/confined"
 	"muster/internal/detect"
 	"muster/internal/durable"
 	"muster/internal/landing"
@@ -15,6 +16,8 @@ import (
 	"muster/internal/paths"
 	"muster/internal/proc"
 	"muster/internal/setup"
+	"muster/internal/tool/code"
+	"muster/internal/workspace"
 	"muster/internal/worktree"
 )
 
@@ -31,6 +34,18 @@ type CheckTrial struct {
 	RanNone []string `json:"ran_none,omitempty"`
 	// Advisory are the advisory checks that are not green, each with what failed.
 	Advisory []string `json:"advisory,omitempty"`
+	// Failed is the first failure that its output tells, or else its last line; "" where it is green.
+	Failed string `json:"-"`
+}
+
+// CommandTrial is what a command has seen that was started as those of members are.
+type CommandTrial struct {
+	By      string  // what confines it; "": it has the user's rights
+	User    string  // as whom it runs; "": it cannot tell
+	Seconds float64 // from its start to its end
+	// Tree and Git say why it cannot write in its lane, and why git does not work there; "": it can.
+	Tree, Git string
+	Missing   []string // the programs that it does not find
 }
 
 // Setup is what the repository of a team needs before work can begin in a checkout.
@@ -115,6 +130,79 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 	}
 	if !res.Green {
 		trial.Output = hide.String(res.Output)
+		trial.Failed = hide.String(res.Failed)
+		for line := range strings.Lines(trial.Output) {
+			if line = strings.TrimSpace(line); res.Failed == "" && line != "" && !strings.HasPrefix(line, "[") {
+				trial.Failed = line
+			}
+		}
+	}
+	return trial, err
+}
+
+// trialScript says as whom it runs, what goes wrong in the lane and with git, and which of its arguments are no
+// programs.
+const trialScript = `set -f
+echo "user $(id -un 2>/dev/null || id -u 2>/dev/null)"
+said=$({ : >.muster-trial && rm .muster-trial; } 2>&1) || echo tree $said
+said=$(git status --porcelain 2>&1) || echo git $said
+for program; do command -v "$program" >/dev/null 2>&1 || echo "missing $program"; done
+exit 0`
+
+// TryCommand starts a command as a member would, in a lane at HEAD, and says what it has seen, and which of the
+// programs it does not find. Nothing of that stays, and the state of a team is neither read nor changed. The error is
+// Unavailable where no lane can be made, or no command can start.
+func (s Setup) TryCommand(ctx context.Context, programs []string) (trial CommandTrial, err error) {
+	o := s.now()
+	repo, err := o.workspace.Repo(ctx)
+	if err != nil {
+		return trial, err
+	}
+	head, err := repo.Head(ctx)
+	if err != nil {
+		return trial, err
+	}
+	m, err := o.config.findSandbox(ctx, repo.Root())
+	if err != nil {
+		return trial, err
+	}
+	if m != nil {
+		trial.By = m.Name
+	}
+	at, err := workspace.OpenTrial(ctx, repo, head)
+	if err != nil {
+		return trial, err
+	}
+	defer func() { err = cmp.Or(err, at.Close(ctx)) }()
+	launcher, err := o.launch(ctx)
+	if err != nil {
+		return trial, err
+	}
+	defer func() { err = cmp.Or(err, launcher.Close()) }()
+	logged := launchers.Logged(o.config.Resources.limit(launcher), o.log, o.secrets)
+	network, _ := o.config.Sandbox.networks(func(string) {})
+	confined, err := confined.NewMembers(logged, o.config.placeOf(m, repo, at.Lanes, at.State), network)
+	if err != nil {
+		return trial, err
+	}
+	warn := func(err error) { logDropped(ctx, o.log, "preparing a command", err) }
+	members, removeDir := launchers.WithTemporaryDir(confined, at.Lanes, warn)
+	defer removeDir()
+	members = withHooks(members, repo, at.State, "refs/heads/"+at.Lane.Branch, warn)
+	environ, began := code.Environ(ctx, o.config.environ(), at.Lane.Path), time.Now()
+	said, err := runAsMember(ctx, members, at.Lane.Path, environ, trialScript, programs...)
+	trial.Seconds = time.Since(began).Seconds()
+	for line := range strings.Lines(said) {
+		switch about, words, _ := strings.Cut(strings.TrimSpace(line), " "); about {
+		case "user":
+			trial.User = words
+		case "tree":
+			trial.Tree = cmp.Or(words, "it says no reason")
+		case "git":
+			trial.Git = cmp.Or(words, "it says no reason")
+		case "missing":
+			trial.Missing = append(trial.Missing, words)
+		}
 	}
 	return trial, err
 }

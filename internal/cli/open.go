@@ -33,6 +33,7 @@ func (a *App) open(ctx context.Context) (opened, error) {
 		return opened{}, err
 	}
 	workspace.EndTools(ctx, w)
+	workspace.RemoveTrials(ctx, w)
 	t, err := team.OpenIn(w, team.Config{ //nolint:contextcheck // OpenIn starts nothing.
 		Environ: a.Env, Secrets: secretValues(a), Home: a.env("HOME"), UserDir: userDir(a), MCPCache: mcpCache(a),
 		CacheDir: cacheDir(a),

@@ -24,15 +24,18 @@ import (
 // newDoctorCommand returns muster doctor. It exits with 1 when anything is broken, also after a repair. A script can
 // therefore use it as a test of the state, and run it a second time to see whether a repair has helped.
 func newDoctorCommand(a *App) *cobra.Command {
-	var repair, isDrill, keep bool
+	var repair, isDrill, keep, runCheck bool
 	var model string
 	var maxCost float64
 	c := &cobra.Command{Use: "doctor", Args: namedArgs(),
 		Short: "what works on this machine and in this repository, and what does not",
-		Long: "With --drill the model does six tiny goals, each in a repository made for it, as a run of yours\n" +
+		Long: "In a repository it makes a lane, starts a command there as a member's would be, and removes it.\n" +
+			"--check also runs the check, in a clean checkout of HEAD as a landing has it.\n\n" +
+			"With --drill the model does six tiny goals, each in a repository made for it, as a run of yours\n" +
 			"would. Fixed checks judge the results. Exits 0 when all six are as they should be, 3 otherwise."}
 	c.Flags().BoolVar(&repair, "repair", false,
 		"restore what can be restored, and say what was done; what is replaced is kept")
+	c.Flags().BoolVar(&runCheck, "check", false, "run the set-up and the check once, as a landing would")
 	c.Flags().StringVar(&model, "model", "", "make one small call to this `MODEL`, and say what works with it")
 	c.Flags().BoolVar(&isDrill, "drill", false,
 		"let the model do six tiny goals in repositories of their own, and say how it went")
@@ -47,6 +50,8 @@ func newDoctorCommand(a *App) *cobra.Command {
 			return &usageError{c.CommandPath(), "--max-cost and --keep go with --drill"}
 		case isDrill && !(maxCost >= 0.01):
 			return &usageError{c.CommandPath(), "--max-cost is in dollars: at least 0.01"}
+		case runCheck && (isDrill || isModel):
+			return &usageError{c.CommandPath(), "--check goes with neither --model nor --drill"}
 		case isDrill:
 			return printDrill(c.Context(), a, model, maxCost, keep)
 		case isModel && repair:
@@ -54,7 +59,8 @@ func newDoctorCommand(a *App) *cobra.Command {
 		case isModel:
 			found, err = examineModel(c.Context(), a, model)
 		default:
-			found = examine(c.Context(), a, repair)
+			found = examine(c.Context(), a, repair, runCheck)
+			err = context.Cause(c.Context())
 		}
 		if err != nil {
 			return err
@@ -72,7 +78,7 @@ func newDoctorCommand(a *App) *cobra.Command {
 // examine checks everything, and repairs before it checks the state. What is broken hides nothing that can be
 // checked without it. Settings and guard are checked outside of a repository too, so that a new user can check the
 // machine first.
-func examine(ctx context.Context, a *App, repair bool) workspace.Findings {
+func examine(ctx context.Context, a *App, repair, runCheck bool) workspace.Findings {
 	// Without a repository there is no state to check, and the rest of the report still helps.
 	repo, found := workspace.CheckRepository(ctx, a.workDir())
 	root := ""
@@ -95,6 +101,9 @@ func examine(ctx context.Context, a *App, repair bool) workspace.Findings {
 	checkSandbox(ctx, a, root, &found)
 	checkHidden(a, root, &found)
 	checkLimits(&found)
+	if root != "" {
+		tryTeam(ctx, a, root, runCheck, &found)
+	}
 	return found
 }
 

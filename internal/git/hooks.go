@@ -35,14 +35,14 @@ var hookNames = []string{"applypatch-msg", "pre-applypatch", "post-applypatch", 
 	"post-index-change"}
 
 // NewAgentHooks writes the hooks of a repository whose work lands on target (refs/heads/...) to the directory dir below
-// its root. scratch is where members without a lane work.
-func NewAgentHooks(r *Repo, dir, scratch, target string) (*AgentHooks, error) {
+// that of the team's state. scratch is where members without a lane work.
+func NewAgentHooks(r *Repo, state, dir, scratch, target string) (*AgentHooks, error) {
 	// A directory that is not absolute is relative to a working tree.
 	hooks := cmp.Or(r.hooksPath, filepath.Join(r.common, "hooks"))
 	values := strings.NewReplacer("@COMMON@", text.ShellQuote(r.common), "@TARGET@", text.ShellQuote(target),
 		"@HOOKS@", text.ShellQuote(hooks), "@SHARED@", text.ShellQuote(r.sharedHooks))
 	script := values.Replace(hookScript)
-	root, err := os.OpenRoot(r.root)
+	root, err := os.OpenRoot(state)
 	if err == nil {
 		defer root.Close()
 		err = writeHooks(root, dir, script)
@@ -50,7 +50,7 @@ func NewAgentHooks(r *Repo, dir, scratch, target string) (*AgentHooks, error) {
 	if err != nil {
 		return nil, muster.Errorf(muster.Unavailable, "the hooks of the agents' git cannot be written: %w", err)
 	}
-	return &AgentHooks{dir: filepath.Join(r.root, dir), scratch: scratch}, nil
+	return &AgentHooks{dir: filepath.Join(state, dir), scratch: scratch}, nil
 }
 
 // writeHooks writes the hooks that are not there yet. Another process of the team may run them at the same time.
