@@ -16,6 +16,7 @@ import (
 	"muster/internal/git"
 	"muster/internal/hooks"
 	"muster/internal/landing"
+	"muster/internal/launchers"
 	"muster/internal/mailbox"
 	"muster/internal/playbook"
 	"muster/internal/prompt"
@@ -298,6 +299,9 @@ func (r *teamRun) checkBase(ctx context.Context) error {
 		result = workspace.BaseRed
 	}
 	hint := r.missingSetup(ctx, run) + r.confinedHint()
+	if line := launchers.Line(v.Output); line != "" {
+		hint = "; " + line
+	}
 	failed := v.Failed
 	if v.TimedOut {
 		if len(v.Checks) == 0 { // of several it says that already

@@ -53,6 +53,9 @@ func (s *site) setLaunchers(
 	ctx context.Context, launcher proc.Launcher, m *sandbox.Method,
 ) (members proc.Launcher, removeDirs func(), err error) {
 	logged := launchers.Logged(s.config.Resources.limit(launcher), s.log, s.secrets)
+	if r, isGit := s.repository.(gitRepository); isGit {
+		logged = s.config.programs(r.Repo).Named(logged)
+	}
 	members, checks, err := s.confine(ctx, logged, m)
 	if err != nil {
 		return nil, func() {}, err
@@ -188,6 +191,11 @@ func (s Sandbox) newChecks(
 		return checks.Open(), nil
 	}
 	return checks, err
+}
+
+// programs finds programs that are only in a checkout of the user's.
+func (c *Config) programs(repo *git.Repo) launchers.Programs {
+	return launchers.Programs{Roots: []string{repo.Root(), repo.Here()}, Environ: c.wholeEnviron()}
 }
 
 // findSandbox returns what confines programs in the repository at root, nil where the settings want nothing. What

@@ -46,6 +46,7 @@ type CommandTrial struct {
 	// Tree and Git say why it cannot write in its lane, and why git does not work there; "": it can.
 	Tree, Git string
 	Missing   []string // the programs that it does not find
+	Hint      string   // where the user's checkout has one of them, and what to do; "": it has none
 }
 
 // Setup is what the repository of a team needs before work can begin in a checkout.
@@ -106,6 +107,7 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 	}
 	hide := o.secrets.With(local.Keys()...)
 	logged := launchers.Logged(o.config.Resources.limit(launcher), o.log, hide)
+	logged = o.config.programs(repo).Named(logged)
 	checks, err := o.config.confineTrial(ctx, logged, repo, lanes, state)
 	if err != nil {
 		return trial, err
@@ -140,12 +142,13 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 	return trial, err
 }
 
-// trialScript says as whom it runs, what goes wrong in the lane and with git, and which of its arguments are no
-// programs.
+// trialScript says as whom it runs, what goes wrong in the lane and with git, and which of its arguments behind the
+// first are no programs in the PATH that the first is.
 const trialScript = `set -f
 echo "user $(id -un 2>/dev/null || id -u 2>/dev/null)"
 said=$({ : >.muster-trial && rm .muster-trial; } 2>&1) || echo tree $said
 said=$(git status --porcelain 2>&1) || echo git $said
+PATH=$1; shift
 for program; do command -v "$program" >/dev/null 2>&1 || echo "missing $program"; done
 exit 0`
 
@@ -190,7 +193,11 @@ func (s Setup) TryCommand(ctx context.Context, programs []string) (trial Command
 	defer removeDir()
 	members = withHooks(members, repo, at.State, "refs/heads/"+at.Lane.Branch, warn)
 	environ, began := code.Environ(ctx, o.config.environ(), at.Lane.Path), time.Now()
-	said, err := runAsMember(ctx, members, at.Lane.Path, environ, trialScript, programs...)
+	// Checks do not find what lies in a checkout of the user's.
+	only := o.config.programs(repo)
+	_, outside := proc.FindOutside("", environ, only.Roots...)
+	args := append([]string{proc.Variable(outside, "PATH")}, programs...)
+	said, err := runAsMember(ctx, members, at.Lane.Path, environ, trialScript, args...)
 	trial.Seconds = time.Since(began).Seconds()
 	for line := range strings.Lines(said) {
 		switch about, words, _ := strings.Cut(strings.TrimSpace(line), " "); about {
@@ -202,6 +209,7 @@ func (s Setup) TryCommand(ctx context.Context, programs []string) (trial Command
 			trial.Git = cmp.Or(words, "it says no reason")
 		case "missing":
 			trial.Missing = append(trial.Missing, words)
+			trial.Hint = cmp.Or(trial.Hint, only.Hint(words, at.Lane.Path))
 		}
 	}
 	return trial, err

@@ -112,10 +112,11 @@ func tryCommand(
 	case len(trial.Missing) == 0:
 		found.Add("check", workspace.Note, "it was not run", fix)
 	case areAll && s.Setup == "":
-		found.Add("check", workspace.Broken, "a command in a lane does not find "+text.List(trial.Missing, 5), fix)
+		found.Add("check", workspace.Broken, "a command in a lane does not find "+text.List(trial.Missing, 5),
+			cmp.Or(trial.Hint, fix))
 	default: // a set-up may install it, and a script may go on without it
 		found.Add("check", workspace.Note, "it was not run, and a command in a lane does not find "+
-			text.List(trial.Missing, 5), fix)
+			text.List(trial.Missing, 5), cmp.Or(trial.Hint, fix))
 	}
 }
 

@@ -1,5 +1,6 @@
 // Package launchers adds to a launcher of programs what surrounds each program of a team: the log and the secrets that
-// are hidden in its output, a directory for temporary files with the ports of a lane, and the hooks of the agents' git.
+// are hidden in its output, what it has missed (checkout.go), a directory for temporary files with the ports of a lane,
+// and the hooks of the agents' git.
 // What confines programs is in package confined.
 package launchers
 
