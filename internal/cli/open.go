@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -32,7 +33,10 @@ func (a *App) open(ctx context.Context) (opened, error) {
 	if err != nil {
 		return opened{}, err
 	}
-	workspace.EndTools(ctx, w)
+	if n := workspace.EndTools(ctx, w); n > 0 {
+		explain(a.Stderr, fmt.Sprintf("%d %s of a muster that was killed still ran: nothing of it runs any more", n,
+			text.Plural(n, "process", "processes")), "")
+	}
 	workspace.RemoveTrials(ctx, w)
 	t, err := team.OpenIn(w, team.Config{ //nolint:contextcheck // OpenIn starts nothing.
 		Environ: a.Env, Secrets: secretValues(a), Home: a.env("HOME"), UserDir: userDir(a), MCPCache: mcpCache(a),

@@ -182,12 +182,6 @@ func connection() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(pair[0]), "guard"), os.NewFile(uintptr(pair[1]), "guard"), nil
 }
 
-// send sends descriptors, with a byte.
-func send(conn *net.UnixConn, files []int) error {
-	_, _, err := conn.WriteMsgUnix([]byte{0}, unix.UnixRights(files...), nil)
-	return err
-}
-
 // receive returns the descriptors that come with the next byte.
 func receive(conn *net.UnixConn) (files []int, err error) {
 	oob := make([]byte, unix.CmsgSpace(mostFiles*4))
@@ -230,7 +224,7 @@ func (g *Guard) start(ctx context.Context, s Spec, path string, pipes *stdio) (*
 		files = append(files, int(extra.Fd()))
 	}
 	k.wake()
-	err = send(k.socket, files)
+	_, _, err = k.socket.WriteMsgUnix([]byte{0}, unix.UnixRights(files...), nil)
 	_ = theirs.Close()
 	if err == nil {
 		err = gob.NewEncoder(conn).Encode(order{s.Dir, path, s.Argv, s.Env, s.Writable, s.Limits, s.HasNamespace,

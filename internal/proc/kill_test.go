@@ -5,11 +5,14 @@ package proc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -169,6 +172,30 @@ func TestAStoppedGuardIsWoken(t *testing.T) {
 	}
 	awaitDead(t, dir)
 	stop() // Close fails when the guard has to be killed
+}
+
+// A guard that stays stopped when its program is dead ends nothing. It is found by its arguments, and is killed with all
+// that is below it, whatever environment that has.
+func TestAnAbandonedGuardIsKilled(t *testing.T) {
+	t.Parallel()
+	dir := yard(t)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, guardWord),
+		[]byte("env -i sh -c 'while :; do sleep 1; done' "+dir+"/below & touch "+dir+"/sleeps; wait"), 0o600))
+	const program = 1<<30 | 1 // no process has that number
+	c := exec.Command("sh", guardWord, fmt.Sprintf("%d.7.TEXT.", program), dir)
+	c.Dir = dir
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	require.NoError(t, c.Start())
+	go func() { _ = c.Wait() }()
+	wait.For(t, "what the guard has started lives", func() bool { return sleeps(dir) && len(alive(dir)) == 2 })
+	require.NoError(t, unix.Kill(c.Process.Pid, unix.SIGSTOP))
+	if n := KillAbandoned(program, 8); n != 0 || len(alive(dir)) != 2 {
+		t.Errorf("%d processes of another program were killed", n)
+	}
+	if n := KillAbandoned(program, 7); n < 2 {
+		t.Errorf("%d processes were found", n)
+	}
+	awaitDead(t, dir)
 }
 
 func TestTheGuardOutlivesSignalsAndIsReplaced(t *testing.T) {

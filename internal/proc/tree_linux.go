@@ -131,11 +131,10 @@ func isDescendant(all map[int]process, pid, root int) bool {
 	return false
 }
 
-// hasTag reports whether pid was started with a tag that begins so. A process whose environment may not be read is not
-// tagged.
-func hasTag(pid int, tag string) bool {
-	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	return err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+CallVar+"="+tag))
+// has reports whether a file of a process in /proc, behind a NUL, has a text. One that may not be read has none.
+func has(pid int, file, text string) bool {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/" + file)
+	return err == nil && bytes.Contains(append([]byte{0}, data...), []byte(text))
 }
 
 // left returns what a program has left: the living processes that descend from it, are in its session or group, or
@@ -145,7 +144,7 @@ func left(pid int, tag string) (list []process) {
 	all := allProcesses()
 	for _, p := range all {
 		isOf := p.pid == pid || p.session == pid || p.group == pid || isDescendant(all, p.pid, pid)
-		if !p.isDead() && (isOf || hasTag(p.pid, tag)) {
+		if !p.isDead() && (isOf || has(p.pid, "environ", "\x00"+CallVar+"="+tag)) {
 			list = append(list, p)
 		}
 	}
@@ -190,36 +189,43 @@ func killAll(victims func() []process) (left int) {
 }
 
 // KillAbandoned kills what a dead program has left of its tools, and returns how many processes it has found. It is for
-// tools whose guard was killed at the same moment.
+// tools whose guard was killed at the same moment, and for a guard that was stopped (SIGSTOP) and does not end them.
 //
 // pid and started name the program, as some record has them. The record is not believed: what is killed has the tag of
-// a program that is dead. So neither a number that is another process's by now nor a record that was changed
+// a program that is dead, or is below its guard. Neither a record that was changed nor a new process of that number
 // makes KillAbandoned kill anything else.
 func KillAbandoned(pid int, started uint64) (found int) {
 	program := process{pid: pid, started: started}.id()
 	if p, ok := readProcess(pid); pid <= 1 || started == 0 || ok && p.id() == program && !p.isDead() {
 		return 0
 	}
-	found = len(abandoned(program))
-	killAll(func() []process { return abandoned(program) })
+	found = len(abandoned(program + "."))
+	killAll(func() []process { return abandoned(program + ".") })
 	return found
 }
 
-// abandoned returns what a dead program has left, and nothing where this process is a part of it.
-func abandoned(program string) (list []process) {
-	all, self := allProcesses(), os.Getpid()
-	// A program's number counts in one table of processes. Another container has another table.
-	space, _ := os.Readlink("/proc/self/ns/pid")
-	for _, p := range left(-1, program+".") {
+// abandoned returns what a dead program has left, and nothing where this process is a part of it. tag begins its tags.
+func abandoned(tag string) (list []process) {
+	all, self, guard := allProcesses(), os.Getpid(), -1
+	for pid := range all {
+		if has(pid, "cmdline", "\x00"+guardWord+"\x00"+tag) && isHere(pid) {
+			guard = pid // of several the next call finds another
+		}
+	}
+	for _, p := range left(guard, tag) {
 		if p.pid == self || isDescendant(all, self, p.pid) {
 			return nil
 		}
-		if own, err := os.Readlink("/proc/" + strconv.Itoa(p.pid) + "/ns/pid"); err == nil && own == space {
+		if isHere(p.pid) {
 			list = append(list, p)
 		}
 	}
 	return list
 }
+
+// isHere reports whether a process has its number in the table of processes that this one sees, and no other in a
+// container: there the number of a program is another's.
+func isHere(pid int) bool { return has(pid, "status", fmt.Sprintf("\nNSpid:\t%d\n", pid)) }
 
 // wait waits for the program to end and kills what it left behind. Only then is the program reaped, because until then
 // its pid cannot be another's.

@@ -70,16 +70,17 @@ func (w *Workspace) CheckOutsideTools(ctx context.Context) error {
 	return nil
 }
 
-// EndTools kills what processes of the team that have died have left of their tools. Every command calls it. What fails
-// is left for the next one.
-func EndTools(ctx context.Context, w *Workspace) {
+// EndTools kills what processes of the team that have died have left of their tools, and returns how many of those it
+// has found. Every command calls it. What fails is left for the next one.
+func EndTools(ctx context.Context, w *Workspace) (killed int) {
 	if !exists(w.Paths().Hosts()) {
-		return // no process of this team ever lived
+		return 0 // no process of this team ever lived
 	}
 	killed, err := w.Roster(ctx).EndTools(ctx)
 	if w.options.Log != nil && (killed > 0 || err != nil) {
 		w.options.Log.InfoContext(ctx, "tools of dead processes killed", "processes", killed, "err", err)
 	}
+	return killed
 }
 
 // CheckNotArchiving refuses to work on state that an archive is moving, or of which an interrupted one has moved a
