@@ -27,7 +27,7 @@ var varies = regexp.MustCompile(strings.Join([]string{
 var stands = []string{`.*`, "", `\d{4}-\d\d-\d\d`, `\d\d:\d\d(?::\d\d)?`, `\d{10}(?:\.\d+)?`, `[\d.]+(?:m\d\d)? ?(?:ms|s|min|m|h)`, `[ \t]+`}
 
 // takesLong finds the lines of a run that say no more than that something takes longer than on the machine of the pages.
-var takesLong = regexp.MustCompile(` landing +(lands\?|check) .* (first|second|running)\b[^:]*$`)
+var takesLong = regexp.MustCompile(` landing +(lands\?|check) .* (first|second|running)\b[^:]*$|^ *\S+ muster +begins `)
 
 // isBeingMade is in the place of a lane's name where making it takes long.
 const isBeingMade = "its lane is being made"
