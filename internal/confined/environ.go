@@ -13,11 +13,13 @@ import (
 	"muster/internal/toolsettings"
 )
 
-// sessionVariables name services of the user's session: agents with keys, the desktop, a Docker daemon.
+// sessionVariables name services of the user's session: agents with keys, the desktop, a Docker daemon; and files of
+// git, which has the settings of a place in them and fails at one that is there and cannot be read.
 var sessionVariables = []string{"SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_TTY", "DISPLAY",
-	"WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST"}
+	"WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST",
+	"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"}
 
-// withoutSession returns an environment that names no service of the user's session, because none can be reached.
+// withoutSession returns an environment without sessionVariables, because nothing of theirs can be reached.
 func withoutSession(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
@@ -25,12 +27,12 @@ func withoutSession(env []string) []string {
 	})
 }
 
-// withHome returns a program that cannot be shown an empty directory in the place of the user's home directory with a
-// home directory of its own beside its temporary files, which has what the rules show of the user's. Programs fail at
-// settings that are there and cannot be read.
+// withHome returns a program that cannot be shown an empty directory in the place of the user's home directory, such as
+// the / of a container, with one of its own beside its temporary files, which has what the rules show of the user's.
+// Programs fail at settings that are there and cannot be read.
 func withHome(s proc.Spec, m *sandbox.Method, home string, r sandbox.Rules) proc.Spec {
 	dir := proc.Variable(s.Env, "TMPDIR")
-	if m.HasNamespaces || home == "" || !filepath.IsAbs(dir) {
+	if m.HasNamespaces && home != "/" || home == "" || !filepath.IsAbs(dir) {
 		return s
 	}
 	own := filepath.Join(dir, "home")

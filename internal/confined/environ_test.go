@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"muster/internal/proc"
+	"muster/internal/sandbox"
 )
 
 // The caches are those of confined programs, and what the user's go has downloaded comes before the network.
@@ -32,15 +33,30 @@ func TestCaches(t *testing.T) {
 	}
 }
 
-// Nothing of the user's session is named, and the environment of the caller stays as it is.
+// Nothing of the user's session is named, nor a file of git's that cannot be read, and the environment of the caller
+// stays as it is.
 func TestNoSession(t *testing.T) {
-	env := []string{"SSH_AUTH_SOCK=/s", "PATH=/bin", "DOCKER_HOST=unix:///d", "SSH_AUTH_SOCKET=kept"}
+	env := []string{"SSH_AUTH_SOCK=/s", "PATH=/bin", "DOCKER_HOST=unix:///d", "GIT_CONFIG_SYSTEM=/s", "GIT_CONFIG_GLOBAL=/g",
+		"GIT_CONFIG_NOSYSTEM=1", "SSH_AUTH_SOCKET=kept"}
 	before := slices.Clone(env)
-	if got := withoutSession(env); !slices.Equal(got, []string{"PATH=/bin", "SSH_AUTH_SOCKET=kept"}) {
+	if got := withoutSession(env); !slices.Equal(got, []string{"PATH=/bin", "GIT_CONFIG_NOSYSTEM=1", "SSH_AUTH_SOCKET=kept"}) {
 		t.Errorf("%q", got)
 	}
 	if !slices.Equal(env, before) {
 		t.Errorf("the caller's is %q now", env)
+	}
+}
+
+// A program has a home directory of its own where it cannot be shown an empty one.
+func TestWithHome(t *testing.T) {
+	for _, c := range []struct {
+		hasNamespaces bool
+		home, want    string
+	}{{true, "/home/u", "/home/u"}, {false, "/home/u", "/t/home"}, {true, "/", "/t/home"}, {false, "", ""}} {
+		s := withHome(proc.Spec{Argv: []string{"true"}, Env: []string{"TMPDIR=/t", "HOME=" + c.home}}, &sandbox.Method{HasNamespaces: c.hasNamespaces}, c.home, nil)
+		if got := proc.Variable(s.Env, "HOME"); got != c.want || (len(s.Argv) > 1) != (c.want == "/t/home") {
+			t.Errorf("%+v: %q, %q", c, got, s.Argv)
+		}
 	}
 }
 

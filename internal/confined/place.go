@@ -131,8 +131,7 @@ func (p *Place) settings() (r sandbox.Rules, err error) {
 	}
 	files := toolsettings.Find(p.Home, p.Environ)
 	direnv, err := toolsettings.Direnv(p.Home, p.Environ)
-	config := toolsettings.File{Text: []byte(p.Repo.UsersConfig()),
-		Path: cmp.Or(proc.Variable(p.Environ, "GIT_CONFIG_GLOBAL"), filepath.Join(p.Home, ".gitconfig"))}
+	config := toolsettings.File{Text: []byte(p.Repo.UsersConfig()), Path: filepath.Join(p.Home, ".gitconfig")}
 	for _, f := range append(files, direnv, config) {
 		kept, keepErr := p.keep(string(f.Text))
 		err = cmp.Or(err, keepErr)

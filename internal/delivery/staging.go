@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"muster/internal/durable"
@@ -132,9 +133,9 @@ func (x staging) asUser(ctx context.Context, files []string, args ...string) err
 	if err := os.WriteFile(names, []byte(strings.Join(files, "\x00")), 0o600); err != nil {
 		return err
 	}
-	env := append(x.env(), "GIT_LITERAL_PATHSPECS=1", "GIT_CONFIG_COUNT=2",
-		"GIT_CONFIG_KEY_0=core.hooksPath", "GIT_CONFIG_VALUE_0="+os.DevNull,
-		"GIT_CONFIG_KEY_1=core.splitIndex", "GIT_CONFIG_VALUE_1=false")
+	settings := git.SettingsEnv(os.Environ(), git.Setting{Key: "core.hooksPath", Value: os.DevNull},
+		git.Setting{Key: "core.splitIndex", Value: "false"})
+	env := slices.Concat(x.env(), settings, []string{"GIT_LITERAL_PATHSPECS=1"})
 	_, err := git.RunAsUser(ctx, x.dir, env, append(args, "--pathspec-from-file="+names, "--pathspec-file-nul")...)
 	return err
 }

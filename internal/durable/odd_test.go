@@ -75,6 +75,28 @@ func TestRootHandsOver(t *testing.T) {
 	}
 }
 
+// What other programs of root have made goes to the owner of the directory, but for what may be another file of root's
+// and for directories that are left out.
+func TestGiveToOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		tier.Missing(t, "only root can give a file away")
+	}
+	base := t.TempDir()
+	dir := filepath.Join(base, "git")
+	require.NoError(t, errors.Join(os.MkdirAll(filepath.Join(dir, "refs", "heads"), 0o700), os.MkdirAll(filepath.Join(dir, "others", "in"), 0o700),
+		os.WriteFile(filepath.Join(dir, "refs", "heads", "main"), nil, 0o400), os.WriteFile(filepath.Join(base, "passwords"), nil, 0o600),
+		os.Link(filepath.Join(base, "passwords"), filepath.Join(dir, "second name")), os.Symlink(filepath.Join(base, "passwords"), filepath.Join(dir, "link")),
+		syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600), os.Lchown(dir, 65534, 65534)))
+	durable.GiveToOwner(dir, "others")
+	for name, isGiven := range map[string]bool{"git/refs": true, "git/refs/heads": true, "git/refs/heads/main": true,
+		"passwords": false, "git/second name": false, "git/link": false, "git/pipe": false, "git/others": false, "git/others/in": false} {
+		fi := require.Value(os.Lstat(filepath.Join(base, name)))(t)
+		if got := fi.Sys().(*syscall.Stat_t).Uid == 65534; got != isGiven {
+			t.Errorf("%s is the owner's: %v", name, got)
+		}
+	}
+}
+
 // Glob finds what lies below a directory whatever that is called, links to nothing and odd names too.
 func TestGlob(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "[a-z]*")

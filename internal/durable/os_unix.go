@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -69,6 +70,44 @@ func giveToOwner(f *os.File) {
 		syscall.Stat(filepath.Dir(f.Name()), &up) == nil && up.Uid != 0 {
 		_ = f.Chown(int(up.Uid), int(up.Gid))
 	}
+}
+
+// GiveToOwner gives what other programs of root, such as git, have made below a directory to the owner of the directory
+// above it. What lies below a directory of except, a path relative to dir, stays: it belongs to the commands that write
+// there.
+//
+// The owner may change files meanwhile, so nothing is looked up outside of dir, and a file with a second name, which
+// may be root's own, stays root's.
+func GiveToOwner(dir string, except ...string) {
+	up, err := os.Stat(dir)
+	root, rootErr := os.OpenRoot(dir)
+	if err != nil || rootErr != nil {
+		return
+	}
+	defer root.Close()
+	if os.Geteuid() != 0 || IsOwn(up) {
+		return
+	}
+	_ = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() && !d.Type().IsRegular() {
+			return nil
+		}
+		if slices.Contains(except, path) {
+			return fs.SkipDir
+		}
+		if info, err := d.Info(); err != nil || !IsOwn(info) {
+			return nil
+		}
+		f, err := root.OpenFile(path, os.O_RDONLY|openNonblock, 0)
+		if err != nil {
+			return nil
+		}
+		defer f.Close()
+		if info, err := f.Stat(); err == nil && (info.IsDir() || links(info) == 1) {
+			giveToOwner(f)
+		}
+		return nil
+	})
 }
 
 // mkdir makes a directory. What root makes belongs to the owner of the directory above it.

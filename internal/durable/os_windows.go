@@ -67,6 +67,9 @@ func IsOwn(fs.FileInfo) bool { return true }
 // giveToOwner does nothing: Windows has no root whose files would have to be given away.
 func giveToOwner(*os.File) {}
 
+// GiveToOwner does nothing, too.
+func GiveToOwner(string, ...string) {}
+
 // mkdir makes a directory.
 func (o OS) mkdir(name string, perm fs.FileMode) error {
 	return o.inDir(name, func() error { return os.Mkdir(name, perm) })

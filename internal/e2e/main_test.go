@@ -61,15 +61,16 @@ type world struct {
 
 func newWorld(t *testing.T, env ...string) *world {
 	t.Helper()
-	w := &world{t: t, root: gittest.Repo(t, map[string]string{"README": "a repository\n"})}
-	w.base = filepath.Dir(w.root)
-	home, tmp := filepath.Join(w.base, "home"), filepath.Join(w.base, "tmp")
-	require.NoError(t, errors.Join(gittest.Home(home), os.Mkdir(tmp, 0o755)))
-	w.env = append([]string{
-		"HOME=" + home, "TMPDIR=" + tmp, "BASE=" + w.base, "MUSTER_ENVIRONMENT_PASS=BASE", "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8",
-		"MUSTER_SANDBOX_ENABLED=false", "GIT_CONFIG_NOSYSTEM=1", "GORACE=atexit_sleep_ms=0",
-	}, append(slices.Clone(caches), env...)...)
-	gittest.GoCache(t, filepath.Join(home, ".cache", "muster", "checks"))
+	m := gittest.Ordinary(t, map[string]string{"README": "a repository\n"})
+	w := worldOn(t, m, append([]string{"MUSTER_SANDBOX_ENABLED=false"}, env...)...)
+	gittest.GoCache(t, filepath.Join(w.base, "home", ".cache", "muster", "checks"))
+	return w
+}
+
+// worldOn is the world of a machine.
+func worldOn(t *testing.T, m gittest.Machine, env ...string) *world {
+	w := &world{t: t, base: m.Base, root: m.Root}
+	w.env = slices.Concat(m.Env, []string{"BASE=" + w.base, "MUSTER_ENVIRONMENT_PASS=BASE", "GORACE=atexit_sleep_ms=0"}, caches, env)
 	t.Cleanup(func() {
 		if left := w.processes(); len(left) > 0 {
 			t.Errorf("still running at the end of the test:\n%s", strings.Join(left, "\n"))

@@ -12,14 +12,8 @@ import (
 	"strings"
 
 	"muster/internal/durable"
+	"muster/internal/proc"
 )
-
-// localVariables are the variables of the environment that lead git to another repository than the one of its
-// directory. The list is that of git rev-parse --local-env-vars, with GIT_CEILING_DIRECTORIES.
-var localVariables = []string{"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CEILING_DIRECTORIES", "GIT_COMMON_DIR",
-	"GIT_CONFIG", "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS", "GIT_DIR", "GIT_GRAFT_FILE", "GIT_IMPLICIT_WORK_TREE",
-	"GIT_INDEX_FILE", "GIT_NO_REPLACE_OBJECTS", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_REPLACE_REF_BASE",
-	"GIT_SHALLOW_FILE", "GIT_WORK_TREE"}
 
 // RunAsUser runs git in a checkout of the user's as if they had typed it there: with their identity, their hooks, their
 // signing key and all of the config, also the repository's, which they obey with every command of their own. It is for
@@ -29,7 +23,7 @@ func RunAsUser(ctx context.Context, dir string, env []string, args ...string) (s
 	cmd := exec.CommandContext(ctx, "git", append([]string{"-C", dir, "--no-pager"}, args...)...)
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return slices.Contains(localVariables, name)
+		return slices.Contains(proc.MisleadsGit, name)
 	}), env...)
 	// It stays in the terminal's process group, so that it can ask for a passphrase there. A Ctrl-C then reaches git
 	// too, as it would if the user had started it.

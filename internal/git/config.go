@@ -56,6 +56,7 @@ func (r *runner) readConfig(ctx context.Context, dir string) (c userConfig, err 
 		return c, muster.Errorf(muster.Unavailable, "git cannot read its config: %w", err)
 	}
 	var values []scoped
+	fromUser := len(given(r.env)) // git lists them before what this program sets itself
 	c.settings = map[string]string{}
 	for entry := range slices.Chunk(SplitNUL(out), 2) {
 		key, value, hasValue := strings.Cut(entry[len(entry)-1], "\n")
@@ -63,10 +64,14 @@ func (r *runner) readConfig(ctx context.Context, dir string) (c userConfig, err 
 			value = "true" // a key alone
 		}
 		v := scoped{scope: entry[0], key: key, value: value}
-		values = append(values, v)
-		if v.scope != "command" { // what this program sets itself
-			c.settings[key] = value
+		if v.scope == "command" {
+			if fromUser--; fromUser < 0 {
+				break
+			}
+			v.scope = "global"
 		}
+		values = append(values, v)
+		c.settings[key] = value
 		if key == "core.hookspath" && v.isUsers() {
 			c.sharedHooks = value
 		}

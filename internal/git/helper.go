@@ -78,7 +78,7 @@ func (p *Place) Do(ctx context.Context, c Call) (string, error) {
 	ctx, end := EndAtPipe(ctx, !isTop, r.inSandbox(p.Tree, p.GitDir()), p.Tree, p.GitDir())
 	defer end()
 	settings = append(settings, c.Settings...)
-	return r.confined(ctx, c, slices.Concat(env, settingsEnv(0, settings...), c.Env), write, read)
+	return r.confined(ctx, c, slices.Concat(env, SettingsEnv(nil, settings...), c.Env), write, read)
 }
 
 // placeSettings returns the settings of each git in a place: which changes it sees, and which drivers run. isStaging
@@ -94,7 +94,7 @@ func (r *runner) placeSettings(isStaging bool) []Setting {
 // InCheckout runs git, confined, in a working tree where programs of the repository have run, with a git directory that
 // they cannot write and that borrows the repository's objects.
 func InCheckout(ctx context.Context, r *Repo, tree, gitDir string, args ...string) error {
-	env := append(r.placeEnv(), settingsEnv(0, r.placeSettings(false)...)...)
+	env := append(r.placeEnv(), SettingsEnv(nil, r.placeSettings(false)...)...)
 	ctx, end := EndAtPipe(ctx, false, r.inSandbox(tree, gitDir), tree, gitDir)
 	defer end()
 	_, err := r.confined(ctx, Call{Dir: tree, Args: args}, append(env, "GIT_DIR="+gitDir, "GIT_WORK_TREE="+tree),

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"muster"
@@ -84,9 +83,7 @@ func (h *AgentHooks) Env(env []string, dir string) []string {
 	if filepath.Dir(dir) != h.scratch {
 		own = "refs/heads/wt/" + filepath.Base(dir)
 	}
-	// What the environment says already of git's config stays. A number that git would refuse is replaced. Of a team of
-	// root some files belong to the repository's owner.
-	count, _ := strconv.Atoi(proc.Variable(env, "GIT_CONFIG_COUNT"))
-	more := settingsEnv(max(count, 0), Setting{"core.hooksPath", h.dir}, Setting{"safe.directory", dir})
+	// Of a team of root some files belong to the repository's owner.
+	more := SettingsEnv(env, Setting{"core.hooksPath", h.dir}, Setting{"safe.directory", dir})
 	return proc.WithVariables(env, append(more, laneVar+"="+own)...)
 }

@@ -40,10 +40,10 @@ type Place struct {
 	ref       string // the branch of a lane, refs/heads/...; "" in a scratch checkout
 }
 
-// placesDir is where the places are, below the repository's common directory. gitName is the name of the git directory
+// PlacesDir is where the places are, below the repository's common directory. gitName is the name of the git directory
 // that commands write.
 const (
-	placesDir = "muster/places"
+	PlacesDir = "muster/places"
 	gitName   = "git"
 )
 
@@ -84,7 +84,7 @@ func OpenPlace(r *Repo, tree, ref string) (*Place, error) {
 // placeDir returns the directory of the place of the worktree at tree. Two worktrees of one name lie in two
 // directories.
 func placeDir(common, tree string) string {
-	return filepath.Join(common, filepath.FromSlash(placesDir), filepath.Base(filepath.Dir(tree)), filepath.Base(tree))
+	return filepath.Join(common, filepath.FromSlash(PlacesDir), filepath.Base(filepath.Dir(tree)), filepath.Base(tree))
 }
 
 // RemovePlace removes the place of the worktree at tree. What was not taken over is gone with it.

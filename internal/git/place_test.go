@@ -413,8 +413,11 @@ func plainFiles(t *testing.T, common string) map[string]string {
 // Commands of agents can read the environment of a git that runs, and filters get it.
 func TestGitGetsNoKey(t *testing.T) {
 	got := cleanEnv([]string{"PATH=/bin", "ANTHROPIC_API_KEY=k", "GITHUB_TOKEN=github-0123456789", "HTTPS_PROXY=http://me:password@p", "LC_ALL=x",
-		"GIT_DIR=/x", "COPY=github-0123456789", "GIT_CONFIG_GLOBAL=/g", "MY_SETTING=1"})
-	if want := []string{"PATH=/bin", "GIT_CONFIG_GLOBAL=/g", "MY_SETTING=1", "LC_ALL=C"}; !slices.Equal(got[:len(want)], want) {
+		"GIT_DIR=/x", "COPY=github-0123456789", "GIT_CONFIG_GLOBAL=/g", "MY_SETTING=1",
+		"GIT_CONFIG_COUNT=4", "GIT_CONFIG_KEY_0=http.https://x/.extraHeader", "GIT_CONFIG_VALUE_0=AUTHORIZATION: basic eDp5",
+		"GIT_CONFIG_KEY_1=safe.directory", "GIT_CONFIG_VALUE_1=*", "GIT_CONFIG_KEY_2=url.https://x:y@z/.insteadOf", "GIT_CONFIG_VALUE_2=https://z/",
+		"GIT_CONFIG_KEY_3=a.b", "GIT_CONFIG_VALUE_3=github-0123456789"})
+	if want := []string{"PATH=/bin", "GIT_CONFIG_GLOBAL=/g", "MY_SETTING=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*", "LC_ALL=C"}; !slices.Equal(got[:len(want)], want) {
 		t.Errorf("%q, want %q first", got, want)
 	}
 }

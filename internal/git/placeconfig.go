@@ -45,11 +45,11 @@ func newPlaceConfig(values []scoped, as person, ignore, attributes string) (c pl
 		case v.isUsers() && (v.key == "user.name" || v.key == "user.email"):
 			users = append(users, v)
 			continue
-		case v.scope != "command" && redact.IsCredential(name) && !slices.Contains(foreignSections, section):
+		case redact.IsCredential(name) && !slices.Contains(foreignSections, section):
 			c.secret = append(c.secret, Setting{v.key, v.value})
 			continue
-		case v.scope == "command", isProgram, slices.Contains(foreignKeys, v.key),
-			slices.Contains(foreignSections, section) && !isStyle, len(redact.InURLs(v.key)) > 0:
+		case isProgram, slices.Contains(foreignKeys, v.key), slices.Contains(foreignSections, section) && !isStyle,
+			len(redact.InURLs(v.key)) > 0:
 			continue
 		case section == "extensions":
 			if v.key != "extensions.objectformat" && v.key != "extensions.partialclone" {

@@ -132,7 +132,7 @@ func openTree(path string) (*os.Root, error) {
 // ownerOf returns the common directory of the repository that has dir as the git directory of a place, "" where dir is
 // none.
 func ownerOf(dir string) string {
-	common, ok := strings.CutSuffix(filepath.Dir(filepath.Dir(filepath.Dir(dir))), filepath.FromSlash("/"+placesDir))
+	common, ok := strings.CutSuffix(filepath.Dir(filepath.Dir(filepath.Dir(dir))), filepath.FromSlash("/"+PlacesDir))
 	if !ok || filepath.Base(dir) != gitName {
 		return ""
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/proc"
 	"muster/internal/redact"
 )
 
@@ -134,7 +135,7 @@ func (r *runner) Do(ctx context.Context, c Call) (string, error) {
 	if c.Uninterruptible {
 		ctx = context.WithoutCancel(ctx)
 	}
-	env := append(slices.Clip(r.env), settingsEnv(0, settings...)...)
+	env := append(slices.Clip(r.env), SettingsEnv(r.env, settings...)...)
 	// GIT_CEILING_DIRECTORIES keeps git from looking above Dir when Dir is no worktree any more.
 	if c.Dir == r.common {
 		env = append(env, "GIT_DIR="+r.common) // git may be configured not to find a bare one itself
@@ -215,15 +216,19 @@ func Environ(env []string) []string {
 }
 
 // cleanEnv returns the environment of the runtime's own calls: git asks nobody, speaks English, and fetches nothing. It
-// has no credentials: commands of agents can read it in /proc while git runs, and the filters that git runs get it.
-func cleanEnv(env []string) []string {
-	secrets := redact.New(redact.FromEnviron(env)...)
-	env = slices.DeleteFunc(Environ(env), func(kv string) bool {
+// has the settings that the user's environment gives git, as CI machines name safe directories, and no credentials:
+// commands of agents can read it in /proc while git runs, and the filters that git runs get it.
+func cleanEnv(all []string) []string {
+	secrets := redact.New(redact.FromEnviron(all)...)
+	env := slices.DeleteFunc(Environ(all), func(kv string) bool {
 		name, value, _ := strings.Cut(kv, "=")
 		return name == "LANGUAGE" || name == "LC_ALL" || redact.IsCredential(name) || len(redact.InURLs(value)) > 0 ||
 			secrets.Contains(value)
 	})
-	return append(env,
+	kept := slices.DeleteFunc(given(all), func(s Setting) bool {
+		return secrets.Contains(s.Value) || len(redact.InText(s.Key+"="+s.Value)) > 0
+	})
+	return append(append(env, SettingsEnv(nil, kept...)...),
 		"LC_ALL=C",
 		"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=true", "SSH_ASKPASS=true",
 		"GIT_EDITOR=true", "GIT_SEQUENCE_EDITOR=true", "GIT_MERGE_AUTOEDIT=no",
@@ -236,13 +241,28 @@ func cleanEnv(env []string) []string {
 	)
 }
 
-// settingsEnv passes settings to git through the environment, after from others: there keys may hold any character, and
-// git's own children get them too.
-func settingsEnv(from int, settings ...Setting) []string {
-	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(from+len(settings))}
+// given returns the settings that an environment gives git.
+func given(env []string) (settings []Setting) {
+	count, _ := strconv.Atoi(proc.Variable(env, "GIT_CONFIG_COUNT"))
+	for i := range count {
+		n := strconv.Itoa(i)
+		s := Setting{proc.Variable(env, "GIT_CONFIG_KEY_"+n), proc.Variable(env, "GIT_CONFIG_VALUE_"+n)}
+		if s.Key == "" { // git would refuse them all
+			break
+		}
+		settings = append(settings, s)
+	}
+	return settings
+}
+
+// SettingsEnv passes settings to git through the environment, after those of env: there keys may hold any character,
+// and git's own children get them too.
+func SettingsEnv(env []string, settings ...Setting) []string {
+	from := len(given(env))
+	more := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(from+len(settings))}
 	for i, s := range settings {
 		n := strconv.Itoa(from + i)
-		env = append(env, "GIT_CONFIG_KEY_"+n+"="+s.Key, "GIT_CONFIG_VALUE_"+n+"="+s.Value)
+		more = append(more, "GIT_CONFIG_KEY_"+n+"="+s.Key, "GIT_CONFIG_VALUE_"+n+"="+s.Value)
 	}
-	return env
+	return more
 }

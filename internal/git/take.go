@@ -214,7 +214,7 @@ func (p *Place) unpack(ctx context.Context, file *os.File, quarantine, to string
 		args = []string{"unpack-objects", check, "-q"}
 	}
 	settings := append(slices.Clip(always), Setting{"core.bigFileThreshold", "16m"}, Setting{"pack.threads", "1"})
-	env := slices.Concat(p.repo.placeEnv(), settingsEnv(0, settings...), takeLimits, []string{"GIT_DIR=" + p.Dir,
+	env := slices.Concat(p.repo.placeEnv(), SettingsEnv(nil, settings...), takeLimits, []string{"GIT_DIR=" + p.Dir,
 		"GIT_OBJECT_DIRECTORY=" + quarantine, "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quoteList(objectsIn(to)),
 		"ids=" + strings.Join(ids, " ")})
 	_, err := p.repo.confined(ctx, Call{Dir: quarantine, In: file, Script: unpackScript, Args: args}, env,

@@ -57,7 +57,7 @@ func isVariable(kv, name string) bool {
 func isPassed(name, value string, pass []string, secrets *redact.Secrets) bool {
 	upper := strings.ToUpper(name) // Windows tells no case apart, and proxies are written both ways
 	switch {
-	case strings.HasPrefix(upper, "MUSTER_"), slices.Contains(misleadsGit, upper):
+	case strings.HasPrefix(upper, "MUSTER_"), slices.Contains(MisleadsGit, upper):
 		return false
 	case slices.Contains(pass, name):
 		return true
@@ -78,10 +78,11 @@ func matches(list []string, name string) bool {
 	})
 }
 
-// misleadsGit are the variables that would lead git to another repository.
-var misleadsGit = []string{
+// MisleadsGit are the variables that would lead git to another repository, as git rev-parse --local-env-vars has them.
+var MisleadsGit = []string{
 	"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-	"GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE", "GIT_CONFIG_PARAMETERS",
+	"GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_GRAFT_FILE",
+	"GIT_IMPLICIT_WORK_TREE", "GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE", "GIT_SHALLOW_FILE",
 }
 
 // passedVariables are the variables that commands see. docs/models-and-settings.md lists them for users; a test holds

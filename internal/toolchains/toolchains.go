@@ -337,7 +337,7 @@ func WithHome(argv []string, users string, r sandbox.Rules) []string {
 	links := map[string]string{}
 	for _, x := range r {
 		name, err := filepath.Rel(users, x.Path)
-		isShown := x.Access == sandbox.Read || x.Access == sandbox.Write
+		isShown := x.From != "" || users != "/" && (x.Access == sandbox.Read || x.Access == sandbox.Write)
 		if isShown && err == nil && filepath.IsLocal(name) && name != "." {
 			links[name] = cmp.Or(x.From, x.Path)
 		}

@@ -212,6 +212,10 @@ func (w *Workspace) ForRun(o RunOptions) (*Workspace, error) {
 // Close closes what the workspace opened. Background reads of the store end with it.
 func (w *Workspace) Close() error {
 	var err error
+	if w.common != "" {
+		durable.GiveToOwner(w.common, git.PlacesDir)
+		durable.GiveToOwner(w.Paths().Team(), filepath.Base(w.Paths().Scratch()))
+	}
 	if root := w.files.value(); root != nil {
 		err = root.Close()
 	}
