@@ -36,7 +36,8 @@ scenes:
                 { for name in .netrc .git-credentials .docker/config.json .npmrc .ssh/id_ed25519; do cat "$BASE/home/$name" "$HOME/$name"; done
                   cat ../../.git/config; env; git config --list; cat /proc/[0-9]*/environ | tr '\0' '\n'
                   echo x >"$BASE/outside"; mktemp; touch "$XDG_CACHE_HOME/x" && echo CACHED; } >seen 2>&1
-                git add seen && git commit -qm "Write seen" && git log -1 --format="COMMITTED by %an" >>seen
+                git add seen && git commit -qm "Write seen" && git tag -a v1 -m v1 && git revert --no-edit HEAD && git reset -q --hard HEAD~1 &&
+                  git show HEAD~1:README >/dev/null && git log -1 --format="COMMITTED by %an" >>seen
       - do: [{complete_task: {task_id: "${number:id}", summary: "Writes what is seen."}}]
 `
 
@@ -60,7 +61,7 @@ func TestMachines(t *testing.T) {
 			w := worldOn(t, c.machine(t, map[string]string{"README": "a repository\n"}),
 				"ANTHROPIC_API_KEY=key-"+gittest.Tokens, "ANTHROPIC_BASE_URL="+v.url)
 			before := w.machineState()
-			out := w.muster(0, "run", "--team", "t", "--check", `test -f README && test ! -e "$BASE/home/.npmrc"`, "work")
+			out := w.muster(0, "run", "--team", "t", "--check", `git show HEAD:README && test ! -e "$BASE/home/.npmrc"`, "work")
 			w.has("stdout", out.stdout, "1 of 1 task landed on muster/t")
 			w.has("stderr", out.stderr, "commands are confined")
 			if after := w.machineState(); after != before {

@@ -37,9 +37,11 @@ func (r *Repo) Borrowed() (dirs []string) {
 	for len(todo) > 0 && len(dirs) < most {
 		dir := todo[0]
 		todo = todo[1:]
-		if real, err := filepath.EvalSymlinks(dir); err == nil && !slices.Contains(dirs, real) {
-			dirs = append(dirs, real)
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil || slices.Contains(dirs, real) { // which may name itself
+			continue
 		}
+		dirs = append(dirs, real)
 		data, _ := durable.ReadRegular(filepath.Join(dir, "info", "alternates"), maxExclude) // there may be none
 		for line := range strings.Lines(string(data)) {
 			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {

@@ -239,3 +239,26 @@ func pack(ctx context.Context, repo *git.Repo, tip, name string) error {
 	}
 	return repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: "refs/heads/b" + name, New: two}})
 }
+
+// Objects are borrowed from where alternates and links lead, however many are on the way.
+func TestBorrowed(t *testing.T) {
+	base, err := filepath.EvalSymlinks(gittest.Repo(t, map[string]string{"a": "a"}))
+	require.NoError(t, err)
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	gittest.Git(t, dir, "clone", "-q", "--shared", base, at("shared"))
+	gittest.Git(t, dir, "clone", "-q", "--shared", at("shared"), at("again"))
+	gittest.Git(t, dir, "clone", "-q", base, at("linked"))
+	require.NoError(t, errors.Join(os.Rename(at("linked/.git/objects"), at("elsewhere")), os.Symlink(at("elsewhere"), at("linked/.git/objects"))))
+	gittest.Git(t, dir, "clone", "-q", base, at("round"))
+	gittest.Write(t, dir, map[string]string{"round/.git/objects/info/alternates": "# itself, and nothing\n../../../round/.git/objects\n\n/nowhere\n"})
+	own := filepath.Join(base, ".git/objects")
+	for name, want := range map[string][]string{"shared": {at("shared/.git/objects"), own}, "again": {at("again/.git/objects"), at("shared/.git/objects"), own},
+		"linked": {at("elsewhere")}, "round": {at("round/.git/objects")}} {
+		r, err := git.Open(t.Context(), at(name))
+		require.NoError(t, err)
+		if got := r.Borrowed(); !slices.Equal(got, want) {
+			t.Errorf("%s borrows of %q, want %q", name, got, want)
+		}
+	}
+}

@@ -62,19 +62,20 @@ func Container(t testing.TB, files map[string]string) Machine {
 	return m
 }
 
-// Runner makes the machine of a CI service: the repository is a clone with one commit on no branch, whose origin is the
-// bare repository origin.git below Base. The settings of git come by the environment, files and variables have
-// passwords, and the proxy refuses.
+// Runner makes the machine of a CI service: the repository is a clone with one commit on no branch, which borrows
+// objects of a mirror, and whose origin is the bare repository origin.git below Base. The settings of git come by the
+// environment, files and variables have passwords, and the proxy refuses.
 func Runner(t testing.TB, files map[string]string) Machine {
 	t.Helper()
 	source := Repo(t, files)
 	m := Machine{Base: filepath.Dir(source), Root: filepath.Join(filepath.Dir(source), "checkout")}
 	Git(t, source, "commit", "-q", "--allow-empty", "-m", "second")
 	Git(t, m.Base, "clone", "-q", "--bare", source, m.at("origin.git"))
-	if err := os.RemoveAll(source); err != nil {
-		t.Fatal(err)
-	}
-	Git(t, m.Base, "clone", "-q", "--depth", "1", "file://"+m.at("origin.git"), m.Root)
+	Git(t, m.Base, "clone", "-q", "--bare", source, m.at("mirror.git"))
+	Git(t, source, "commit", "-q", "--allow-empty", "-m", "third")
+	Git(t, source, "push", "-q", m.at("origin.git"), "main")
+	Git(t, m.Base, "clone", "-q", "--depth", "1", "--reference", m.at("mirror.git"), "file://"+m.at("origin.git"),
+		m.Root)
 	Git(t, m.Root, "checkout", "-q", "--detach")
 	Git(t, m.Root, "config", "http.https://example.com/.extraHeader", "AUTHORIZATION: basic "+Tokens)
 	Write(t, m.at("home"), map[string]string{
