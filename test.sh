@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 case "${1:-}" in
-"" | missing) all= patience=15m ;;
+"" | missing) all= patience=30m ;;
 all) all=yes patience=3h && export MUSTER_TESTS=all ;;
 *) echo "usage: ./test.sh [all|missing]" >&2 && exit 2 ;;
 esac
