@@ -13,19 +13,21 @@ type Run struct {
 	FirstWords string `json:"first_words,omitempty"`
 	Check      string `json:"check,omitempty"` // the command that proves the merged tree; "": nothing is verified
 	// Checks are the checks, where there are several. Check then has the names of those that are required.
-	Checks    []NamedCheck `json:"checks,omitempty"`
-	Setup     string       `json:"setup,omitempty"`  // runs before the check in a fresh checkout
-	Review    string       `json:"review,omitempty"` // the role that reviews all work before it lands; "": none does
-	Target    string       `json:"target"`           // the branch that work lands on, without refs/heads/
-	Model     string       `json:"model,omitempty"`
-	Cap       int          `json:"cap"`                  // how many teammates at most
-	Budget    string       `json:"budget,omitempty"`     // what the run may cost in all
-	Base      string       `json:"base,omitempty"`       // the target's tip when the run started
-	BaseCheck string       `json:"base_check,omitempty"` // what the check said of the base: "ok", "red", "" not run yet
-	StartedAt float64      `json:"started_at"`
-	EndedAt   float64      `json:"ended_at,omitempty"` // 0 while it is under way, or was interrupted
-	Stopped   string       `json:"stopped,omitempty"`  // why it stopped with work left, in a line; "": it did not
-	Away      float64      `json:"away,omitempty"`     // for how many seconds it had stopped, all in all
+	Checks []NamedCheck `json:"checks,omitempty"`
+	Setup  string       `json:"setup,omitempty"`  // runs before the check in a fresh checkout
+	Review string       `json:"review,omitempty"` // the role that reviews all work before it lands; "": none does
+	// Directory is where members' commands start and relative paths begin, relative to the root; "": at the root.
+	Directory string  `json:"directory,omitempty"`
+	Target    string  `json:"target"` // the branch that work lands on, without refs/heads/
+	Model     string  `json:"model,omitempty"`
+	Cap       int     `json:"cap"`                  // how many teammates at most
+	Budget    string  `json:"budget,omitempty"`     // what the run may cost in all
+	Base      string  `json:"base,omitempty"`       // the target's tip when the run started
+	BaseCheck string  `json:"base_check,omitempty"` // what the check said of the base: "ok", "red", "" not run yet
+	StartedAt float64 `json:"started_at"`
+	EndedAt   float64 `json:"ended_at,omitempty"` // 0 while it is under way, or was interrupted
+	Stopped   string  `json:"stopped,omitempty"`  // why it stopped with work left, in a line; "": it did not
+	Away      float64 `json:"away,omitempty"`     // for how many seconds it had stopped, all in all
 	// First and Open say which tasks belong to the run: those from First on, and those that were open when it started.
 	// A record of an earlier version has neither, and First is 0.
 	First TaskID   `json:"first_task,omitempty"`

@@ -63,9 +63,9 @@ func (m *members) configOf(record muster.Member, model string, noImages bool) *t
 	s, w := m.site, m.site.workspace
 	c := &teammate.Config{Record: record, ModelName: model, NoImages: noImages, Extra: foreignTools(s.config.Tools),
 		ServerTools: serverTools(m.mcp, noImages), Services: teammate.Services{Overview: m.overview(),
-			Team: s.config.Name, Home: w.Paths(), Journal: s.journal, Lanes: s.lanes, Lander: s.lander,
-			Launcher: m.launcher,
-			Environ:  s.environ, CommandLimits: s.config.Sandbox.limitsBy(m.confinedBy), Secrets: s.secrets, Log: s.log,
+			Team: s.config.Name, Home: w.Paths(), Directory: s.config.Directory, Journal: s.journal,
+			Lanes: s.lanes, Lander: s.lander, Launcher: m.launcher,
+			Environ: s.environ, CommandLimits: s.config.Sandbox.limitsBy(m.confinedBy), Secrets: s.secrets, Log: s.log,
 			Spawned: func() { wake(m.wake) }, Collisions: m.collisions, Instructions: s.texts,
 			Skills: m.skills,
 			Memory: m.memory, Permissions: m.permissions, Granted: m.granted, Hooks: s.hooks,

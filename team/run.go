@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +25,7 @@ import (
 	"muster/internal/prompt"
 	"muster/internal/requests"
 	"muster/internal/spend"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/internal/workspace"
 	"muster/journal"
@@ -115,10 +119,39 @@ func (r *teamRun) begin(
 		for _, n := range notes {
 			r.site.note(ctx, "", n)
 		}
+		if run.Directory != "" {
+			r.site.note(ctx, "", directoryNote(run))
+		}
 		r.site.noteLeftOut(ctx)
 		r.site.emit(ctx, journal.RunNote, "", map[string]any{"text": r.host.rights(), "rights": true})
 		return r.putPlaybook(ctx)
 	})
+}
+
+// directoryNote says where the commands of members and the check start.
+func directoryNote(run muster.Run) string {
+	note := fmt.Sprintf("commands start in %s, and relative paths begin there", run.Directory)
+	if check := run.CheckText(); check != "" && !strings.Contains(check, "cd "+text.ShellQuote(run.Directory)+";") {
+		note += "; the check starts at the top: " + text.OneLine(check)
+	}
+	return note
+}
+
+// checkDirectory refuses a run in a directory that the user's checkout does not have.
+func (r *teamRun) checkDirectory() error {
+	repo, isGit := r.site.repository.(gitRepository)
+	dir := r.site.config.Directory
+	if dir == "" || !isGit {
+		return nil
+	}
+	if root, err := os.OpenRoot(repo.Here()); err == nil {
+		defer root.Close()
+		if fi, err := root.Stat(filepath.FromSlash(dir)); err == nil && fi.IsDir() { // no link leads it out
+			return nil
+		}
+	}
+	return muster.Errorf(muster.Invalid, "there is no directory %s in %s for members to start in", text.OneLine(dir),
+		repo.Here()).WithHint("the setting directory is relative to the top of the repository, and . is the top")
 }
 
 // onBegin calls Config.OnBegin beside the caller, and returns what waits for its end. The records of the run are
@@ -151,8 +184,8 @@ func (r *teamRun) resume(ctx context.Context, run muster.Run, more string) (sum 
 		if _, err := r.site.runs.Change(ctx, func(x *muster.Run) {
 			x.EndedAt, x.Away, x.Stopped = 0, x.Away+away, ""
 			x.Cap, x.Model, x.Budget = r.site.config.Teammates, r.site.config.ModelName, r.site.config.Budgets.Team
-			x.Review = r.site.config.Review
 			c := r.site.config
+			x.Review, x.Directory = c.Review, c.Directory
 			if x.Check != c.Check || x.Setup != c.Setup || !reflect.DeepEqual(x.Checks, []muster.NamedCheck(c.Checks)) {
 				// Mended: what the old one said counts no more.
 				x.Check, x.Checks, x.Setup, x.BaseCheck = c.Check, c.Checks, c.Setup, ""
@@ -179,7 +212,7 @@ func (r *teamRun) resume(ctx context.Context, run muster.Run, more string) (sum 
 func keptSettings(target string, c Config) string {
 	text := "it goes on with the target " + target
 	for _, x := range [][2]string{{"model", c.ModelName}, {"check", c.Check}, {"set-up", c.Setup},
-		{"reviewer", c.Review}} {
+		{"reviewer", c.Review}, {"directory", c.Directory}} {
 		if x[1] != "" {
 			text += fmt.Sprintf(", the %s %s", x[0], x[1])
 		}
@@ -359,8 +392,8 @@ func (r *teamRun) writeStart(
 	// Fields that other programs have added to the record (Extra) outlive the run that they were added to.
 	run, err := r.site.runs.Change(ctx, func(x *muster.Run) {
 		*x = muster.Run{Team: c.Name, Goal: goal, Check: c.Check, Checks: c.Checks, Setup: c.Setup, Review: c.Review,
-			Target: r.site.branch, Model: c.ModelName, Cap: c.Teammates, Budget: c.Budgets.Team, Base: base,
-			StartedAt: muster.UnixTime(time.Now()), First: first, Into: r.site.into,
+			Directory: c.Directory, Target: r.site.branch, Model: c.ModelName, Cap: c.Teammates,
+			Budget: c.Budgets.Team, Base: base, StartedAt: muster.UnixTime(time.Now()), First: first, Into: r.site.into,
 			Tips: []muster.Tip{{Commit: base}}, Extra: x.Extra}
 		x.Open = view.TaskIDs(open)
 		beginAsConversation(x, c.Conversation != nil && book == nil)

@@ -96,6 +96,7 @@ func (s site) forRun(ctx context.Context, last muster.Run) (*site, error) {
 	}
 	// The name belongs to the state that is there already; check and set-up may be mended by whoever goes on.
 	c.Name, c.Setup = cmp.Or(last.Team, c.Name), cmp.Or(c.Setup, last.Setup)
+	c.Directory = cmp.Or(c.Directory, last.Directory)
 	if c.Check == "" {
 		c.Check, c.Checks = last.Check, last.Checks
 	}
@@ -117,7 +118,8 @@ func (s site) forRun(ctx context.Context, last muster.Run) (*site, error) {
 	if s.lanes, s.lander, err = s.repository.OpenLanes(ctx, w); err != nil {
 		return nil, err
 	}
-	s.workspace, s.texts = w, &instructions.Files{Root: string(w.Paths()), Home: c.Home, Config: c.UserDir}
+	s.workspace, s.texts = w, &instructions.Files{Root: string(w.Paths()), Home: c.Home, Config: c.UserDir,
+		Directory: c.Directory}
 	s.runs, s.journal, s.board, s.roster = w.Runs(), w.Journal(), w.Board(), w.Roster(ctx)
 	s.post, s.requests = w.Mail(ctx), w.Requests(ctx)
 	for _, note := range slices.Concat(s.local.Left(), hooks.Warnings(all), s.trust.PermissionNotes()) {

@@ -189,6 +189,9 @@ func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
 	if err := r.checkTarget(ctx); err != nil {
 		return Summary{Code: 1}, err
 	}
+	if err := r.checkDirectory(); err != nil {
+		return Summary{Code: 1}, err
+	}
 	if s.Changes == WithChanges {
 		if err := checkSnapshot(ctx, r.site, s.Fresh); err != nil {
 			return Summary{Code: 1}, err

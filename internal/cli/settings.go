@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 
 	"muster"
 	"muster/internal/config"
+	"muster/internal/paths"
 	"muster/internal/redact"
 	"muster/internal/text"
 	"muster/internal/view"
@@ -23,7 +25,28 @@ import (
 // configOptions say where settings are read from. Outside a repository the user's own hold. The environment is that
 // of the App, so that a test is independent of the settings of its user.
 func (a *App) configOptions(root string) config.Options {
-	return config.Options{Root: root, Environ: a.Env, UserDir: a.env("XDG_CONFIG_HOME")}
+	return config.Options{Root: root, Environ: a.Env, UserDir: a.env("XDG_CONFIG_HOME"), Start: a.start()}
+}
+
+// start returns the directory in which the user is, relative to the worktree that has it; "" is the top. One of the
+// team's own, such as that of the lanes, counts as the top.
+func (a *App) start() string {
+	dir, err := filepath.EvalSymlinks(a.workDir())
+	if err != nil {
+		return ""
+	}
+	for top := dir; ; top = filepath.Dir(top) {
+		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
+			rel, err := filepath.Rel(top, dir)
+			if rel = filepath.ToSlash(rel); err != nil || rel == "." || paths.IsBelow(rel, paths.Excluded) {
+				return ""
+			}
+			return rel
+		}
+		if top == filepath.Dir(top) {
+			return ""
+		}
+	}
 }
 
 // userDir returns the directory of the user's own settings, "" if there can be none.
@@ -182,7 +205,7 @@ func applyRunSettings(
 		}
 		return nil
 	}
-	s.Team = cmp.Or(string(run.Team), s.Team)
+	s.Team, s.Directory = cmp.Or(string(run.Team), s.Team), run.Directory
 	if err := cmp.Or(
 		keep("model", &s.Model, cmp.Or(run.Model, s.Model), config.Stored(s.Model)),
 		keepChecks(run, flags, s, secrets, keep),

@@ -3,6 +3,8 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +14,7 @@ import (
 
 	"muster"
 	"muster/internal/lazyregexp"
+	"muster/internal/text"
 	"muster/internal/yamldoc"
 )
 
@@ -183,4 +186,25 @@ func (l *loader) chooseChecks() {
 func (l *loader) strength(name string) int {
 	s, _ := l.find(func(s Setting) bool { return s.Name == name })
 	return slices.Index([]Source{FromRepository, fromEnv(s.Env()), fromFlag(s.Flag())}, l.sources[name])
+}
+
+// enterDirectory has the set-up and the checks start in the directory, as commands of members do. Those of the
+// repository's own file start where that lies, at the top, unless it names the directory, too.
+func (l *loader) enterDirectory() {
+	l.Directory = path.Clean(filepath.ToSlash(l.Directory))
+	if l.Directory == "." {
+		l.Directory = ""
+		return
+	}
+	enter := func(name string, command *string) {
+		isAtTop := l.sources[name] == FromRepository && l.sources["directory"] != FromRepository
+		if *command != "" && !isAtTop {
+			*command = "cd " + text.ShellQuote(l.Directory) + "; " + *command
+		}
+	}
+	enter("check", &l.Check)
+	enter("setup", &l.Setup)
+	for i := range l.Checks {
+		enter("checks", &l.Checks[i].Command)
+	}
 }

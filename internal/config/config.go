@@ -51,13 +51,14 @@ type Withheld struct {
 	IsOverridden bool `json:"overridden"`
 }
 
-// Source is where a setting's value comes from: "default", "user config PATH", "muster.yaml", "env NAME" or
-// "flag --NAME". The values are part of the output of muster config --json.
+// Source is where a setting's value comes from: "default", "where you are", "user config PATH", "muster.yaml",
+// "env NAME" or "flag --NAME". The values are part of the output of muster config --json.
 type Source string
 
 // The sources that have no name of their own in them.
 const (
 	FromDefault    Source = "default"
+	FromStart      Source = "where you are" // the directory in which muster was started
 	FromRepository Source = File
 )
 
@@ -71,6 +72,9 @@ func fromFlag(name string) Source { return Source("flag --" + name) }
 type Options struct {
 	// Root is the repository's root; "" when there is none.
 	Root string
+	// Start is the directory in the repository in which the user is, relative to the top and with slashes; "" is the
+	// top.
+	Start string
 	// Environ is the environment as os.Environ gives it.
 	Environ []string
 	// Flags are the flags that were given, by their names without dashes in front.
@@ -149,6 +153,9 @@ func (l *loader) load(o Options) error {
 	for _, s := range l.table {
 		_ = l.set(s, s.Default, FromDefault) // a default is right
 	}
+	if o.Start != "" && o.Root != "" {
+		l.Directory, l.sources["directory"] = o.Start, FromStart
+	}
 	// Files come after the defaults and before the environment, because a variable is meant for one shell or one
 	// command.
 	if err := l.files(o); err != nil {
@@ -177,6 +184,7 @@ func (l *loader) load(o Options) error {
 		return l.errRefused
 	}
 	l.chooseChecks()
+	l.enterDirectory()
 	if l.Model == "" {
 		l.Model, l.sources["model"] = modelByKey(l.environ)
 	}

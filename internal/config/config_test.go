@@ -95,6 +95,36 @@ func TestWhoOverridesWhom(t *testing.T) {
 	}
 }
 
+// TestDirectory: commands that people type or set for themselves start where members do, and those of muster.yaml at the
+// top, where it lies, unless it names the directory too.
+func TestDirectory(t *testing.T) {
+	for _, c := range []struct{ file, environ, start, directory, source, check, setup string }{
+		{"check: a; b\nsetup: s", "", "", "", "default", "a; b", "s"},
+		{"check: a; b\nsetup: s", "", "web/app", "web/app", "where you are", "a; b", "s"},
+		{"setup: s", "MUSTER_CHECK=a", "web app", "web app", "where you are", "cd 'web app'; a", "s"},
+		{"", "MUSTER_CHECKS=[{\"name\":\"n\",\"command\":\"a\"}]", "web", "web", "where you are", "n: cd web; a", ""},
+		{"check: a\ndirectory: ./web/", "", "api", "web", "muster.yaml", "cd web; a", ""},
+		{"check: a\ndirectory: web", "MUSTER_DIRECTORY=.", "api", "", "env MUSTER_DIRECTORY", "a", ""},
+		{"check: a", "MUSTER_DIRECTORY=web", "", "web", "env MUSTER_DIRECTORY", "a", ""},
+	} {
+		o := place(t, c.file, "")
+		o.Environ, o.Start = []string{c.environ}, c.start
+		s, vs, err := Load(o)
+		require.NoError(t, err)
+		check := muster.Run{Check: s.Check, Checks: s.Checks}.CheckText()
+		if v := value(t, vs, "directory"); s.Directory != c.directory || string(v.Source) != c.source || check != c.check || s.Setup != c.setup {
+			t.Errorf("%+v: %q of %s, %q, %q", c, s.Directory, v.Source, check, s.Setup)
+		}
+	}
+	for _, dir := range []string{"..", "/etc", "a/../../b"} {
+		o := place(t, "", "")
+		o.Environ = []string{"MUSTER_DIRECTORY=" + dir}
+		if _, _, err := Load(o); err == nil || !strings.Contains(err.Error(), "directory is a path inside the repository, relative to its top, not") {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+}
+
 func TestTextIsTakenAsItIsWritten(t *testing.T) {
 	o := place(t, "check: true\nsetup: |\n  npm ci\n  make\nteam: \"a\"\nland: 2.10\n", "")
 	s, _, err := Load(o)

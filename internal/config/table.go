@@ -63,6 +63,9 @@ type Run struct {
 	Teammates int
 	Limits    Limits
 	Budgets   Budgets
+	// Directory is the directory, relative to the root and with slashes, in which the commands of members start and
+	// their relative paths begin; "" is the root. The check and the set-up run at the root: they may begin with a cd.
+	Directory string
 	// WorktreesDir puts lanes elsewhere than .worktrees.
 	WorktreesDir string
 	// CheckCI sets CI=true for the check and the set-up, which keeps many tools from waiting for changes.
@@ -280,6 +283,9 @@ func (s *Settings) table() []Setting {
 			About: "what each task may cost in a run"},
 		{Name: "budget.day", to: &s.Budgets.Day, check: checkBudget, inRepository: isRefused,
 			About: "what all your runs together may cost in a day"},
+		{Name: "directory", to: &s.Directory, check: checkDirectory, inRepository: stopsRuns,
+			About: "where in the repository commands, relative paths and the check start; by default where you start " +
+				"muster, and . is the top"},
 		{Name: "worktrees.dir", to: &s.WorktreesDir,
 			About: "where lanes are made; by default .worktrees in the repository"},
 		{Name: "setup_files", inRepository: counts, to: &s.SetupFiles, separators: " \t\r\n",
@@ -383,6 +389,14 @@ func checkMessage(message string) error {
 	}
 	if strings.Contains(strings.ToLower(message), "muster-") {
 		return muster.Errorf(muster.Invalid, "the trailers Muster-... are muster's own: leave them out")
+	}
+	return nil
+}
+
+func checkDirectory(dir string) error {
+	if !filepath.IsLocal(filepath.FromSlash(dir)) {
+		return muster.Errorf(muster.Invalid, "directory is a path inside the repository, relative to its top, not %q",
+			dir)
 	}
 	return nil
 }

@@ -52,6 +52,9 @@ type Files struct {
 	Root   string // of the repository: the user's checkout
 	Home   string // the user's home directory; "" is none
 	Config string // the directory of the user's settings; "" is none
+	// Directory is the directory below Root in which the members work: the files of the directories down to it hold for
+	// all that they do. "" is Root.
+	Directory string
 
 	told sync.Map // what people were told
 }
@@ -63,7 +66,8 @@ type Found struct {
 	Rules []Rule   // that hold for some paths only
 }
 
-// Read returns the instructions that hold for the whole repository: first the user's, then the repository's.
+// Read returns the instructions that hold for all work: first the user's, then the repository's, and then those of the
+// directories down to Directory.
 func (f *Files) Read() Found {
 	r := &reader{userHome: f.Home, show: f.show, seen: map[string]bool{}}
 	rules := agentfiles.Find(ruleFiles, f.Root, f.Home, f.Config)
@@ -89,7 +93,23 @@ func (f *Files) Read() Found {
 	if len(r.texts)+len(r.found.Rules) == users {
 		r.foreign(f.Root)
 	}
-	return r.end()
+	found := r.end()
+	for _, of := range f.OfDirectory() {
+		found.Text = strings.Trim(found.Text+"\n"+of.Text, "\n")
+		found.Left, found.Rules = append(found.Left, of.Left...), append(found.Rules, of.Rules...)
+	}
+	return found
+}
+
+// OfDirectory returns the instructions of each directory from below Root down to Directory.
+func (f *Files) OfDirectory() (all []Found) {
+	at := ""
+	for name := range strings.SplitSeq(f.Directory, "/") {
+		if at = path.Join(at, name); name != "" {
+			all = append(all, OfDir(f.Root, at))
+		}
+	}
+	return all
 }
 
 // show returns the name of a file as people read it.

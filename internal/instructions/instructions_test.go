@@ -157,6 +157,15 @@ func TestOfDir(t *testing.T) {
 	}
 }
 
+// TestDirectory: the files of the directories down to that of the members hold from the beginning.
+func TestDirectory(t *testing.T) {
+	w := newWorld(t, map[string]string{"AGENTS.md": "top", "a/AGENTS.md": "of a", "a/b/CLAUDE.md": "of b", "c/AGENTS.md": "of c"})
+	f := &Files{Root: w.root, Directory: "a/b"}
+	if got := shown(f.Read().Text); got != "AGENTS.md=top|a/AGENTS.md=of a|a/b/CLAUDE.md=of b" {
+		t.Errorf("a model reads %q", got)
+	}
+}
+
 // TestRules: the patterns of a rule are those of Claude Code, however people write them.
 func TestRules(t *testing.T) {
 	for _, c := range []struct{ paths, covers, not string }{

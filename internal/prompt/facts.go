@@ -11,11 +11,13 @@ import (
 
 // Facts are what a member knows of its surroundings before it looks for itself.
 type Facts struct {
-	Root   string    // of the repository
-	Now    time.Time // of which only the day is said
-	Target string    // the branch on which work lands
-	Tip    string    // its commit; "" if it is not known
-	Check  string    // the command; "" for none
+	Root string // of the repository
+	// Directory is where commands start and relative paths begin, below the root; "" is the root.
+	Directory string
+	Now       time.Time // of which only the day is said
+	Target    string    // the branch on which work lands
+	Tip       string    // its commit; "" if it is not known
+	Check     string    // the command; "" for none
 	// CommandLimits says what commands cannot do; "" where they are not confined.
 	CommandLimits string
 	// Git says how the user's checkout stands; "" if it is not known.
@@ -41,6 +43,12 @@ func (f Facts) Texts() (stable, now string) {
 		optional("%s\n", f.Roles))
 	fmt.Fprintf(&b, "<environment>\nRepository: %s\nPlatform: %s/%s\n", text.EscapeTags(f.Root), runtime.GOOS,
 		runtime.GOARCH)
+	if f.Directory != "" {
+		fmt.Fprintf(&b, "Directory: %[1]s. In every worktree, your commands start in %[1]s and relative paths of all "+
+			"tools begin there; where it does not exist, at the top. You may change the whole repository. Paths that "+
+			"git and the team name begin at the top. The check command starts at the top.\n",
+			text.EscapeTags(f.Directory))
+	}
 	b.WriteString(optional("Check command: %s\n", text.EscapeTags(f.Check)))
 	b.WriteString(optional("Commands: %s\n", f.CommandLimits))
 	b.WriteString(optional("Permissions: %s\n", text.EscapeTags(f.Permissions)))

@@ -238,7 +238,8 @@ func (c *compaction) result(ctx context.Context, t muster.Task) (came string) {
 // surroundings are what models are told of where they work.
 type surroundings struct {
 	home          paths.Dir
-	scratch       string // the path of the member's scratch checkout
+	directory     string // below home: where commands start; "" is home
+	scratch       string // where they start in the member's scratch checkout
 	isLead        bool
 	run           func(context.Context) (muster.Run, error)
 	lander        Lander
@@ -263,8 +264,9 @@ func (s *surroundings) texts(ctx context.Context, isSubagent bool) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	f := prompt.Facts{Root: string(s.home), Now: time.Now(), Check: run.CheckText(), CommandLimits: s.commandLimits,
-		Permissions: s.permissions, Target: strings.TrimPrefix(run.Target, "refs/heads/"),
+	f := prompt.Facts{Root: string(s.home), Directory: s.directory, Now: time.Now(), Check: run.CheckText(),
+		CommandLimits: s.commandLimits, Permissions: s.permissions,
+		Target:       strings.TrimPrefix(run.Target, "refs/heads/"),
 		Instructions: s.secrets.String(s.instructions.Read().Text)}
 	if !isSubagent {
 		list, _ := skills.List(s.skills)

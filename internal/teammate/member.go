@@ -100,7 +100,7 @@ func Prefix(ctx context.Context, c Config, messages []llm.Message) (system []str
 func assemble(c Config) (*Member, error) {
 	name, team := c.Record.Name, &c.Overview
 	if c.Instructions == nil {
-		c.Instructions = &instructions.Files{Root: string(c.Home)}
+		c.Instructions = &instructions.Files{Root: string(c.Home), Directory: c.Directory}
 	}
 	jobs, todo := code.NewJobs(c.Launcher), agent.NewTodo(c.TodoLimit, c.TodoReminder)
 	var role roles.Role // the zero Role without a file, and for the lead
@@ -131,9 +131,9 @@ func assemble(c Config) (*Member, error) {
 	}
 	claims.plans, claims.hooks = &plans{claims: claims, requests: c.Requests}, userHooks
 	claims.diary, claims.presence = diary, presence
-	scratchPath := filepath.Join(c.Home.Scratch(), string(name))
+	scratchPath := filepath.Join(c.Home.Scratch(), string(name), filepath.FromSlash(c.Directory))
 	scratch := &scratchView{claims: claims, isConfined: c.CommandLimits != ""}
-	files := &fileTools{c.Launcher, jobs, code.Options{BashTimeout: c.BashTimeout, Environ: c.Environ,
+	files := &fileTools{c.Launcher, jobs, c.Directory, code.Options{BashTimeout: c.BashTimeout, Environ: c.Environ,
 		BackgroundTimeout: c.BackgroundTimeout, Outputs: filepath.Join(c.Home.Outputs(), string(name)),
 		Root: string(c.Home), MayRun: role.MayRun}}
 	if claims.own != nil {
@@ -141,21 +141,21 @@ func assemble(c Config) (*Member, error) {
 	}
 	permits := &permits{claims: claims, settings: c.Permissions, always: c.Granted, extra: c.Extra,
 		requests: c.Requests, secrets: c.Secrets, since: muster.UnixTime(time.Now())}
-	about := &surroundings{home: c.Home, scratch: scratchPath, isLead: name == muster.Lead, run: c.Run,
-		lander: c.Lander, gitState: c.GitState, commandLimits: c.CommandLimits, permissions: c.Permissions.Line(),
-		instructions: c.Instructions, skills: c.Skills, roles: c.Roles, memory: c.Memory, secrets: c.Secrets,
-		tasks: claims, diary: diary}
+	about := &surroundings{home: c.Home, directory: c.Directory, scratch: scratchPath, isLead: name == muster.Lead,
+		run: c.Run, lander: c.Lander, gitState: c.GitState, commandLimits: c.CommandLimits,
+		permissions: c.Permissions.Line(), instructions: c.Instructions, skills: c.Skills, roles: c.Roles,
+		memory: c.Memory, secrets: c.Secrets, tasks: claims, diary: diary}
 	onePath := &onePath{home: c.Home, isConfined: c.CommandLimits != ""}
-	lastDir := new(guarded[string])
+	last := new(guarded[code.Workdir])
 	newWorkdir := func() *workdir {
-		return &workdir{claims: claims, noImages: c.NoImages, last: lastDir,
+		return &workdir{claims: claims, noImages: c.NoImages, directory: c.Directory, last: last,
 			readable: func() []string { return readable(c.Home, name, c.Skills, c.Memory) }}
 	}
 	toolbox := &toolbox{record: c.Record, team: c.Team, role: role, roles: c.Roles, secrets: c.Secrets, models: models,
 		subagentTurns: c.SubagentTurns, files: files, todo: todo, skills: c.Skills, extra: c.Extra,
 		serverTools: c.ServerTools, memory: &memories{claims, c.Memory, c.Store.Log(), c.Secrets},
 		wraps:      &wrappers{c.Secrets, permits, userHooks, files, scratch, claims, claims.own, onePath, todo},
-		nested:     newNested(lastDir, c.Instructions, c.Secrets, diary.told),
+		nested:     newNested(last, c.Instructions, c.Secrets, diary.told),
 		newWorkdir: newWorkdir, claims: claims, alone: single, facts: about.texts,
 		records: teamtools.Services{Board: c.Board, Post: c.Post, Roster: c.Roster, Requests: c.Requests,
 			Lanes: c.Lanes, Run: c.Run, Log: c.Store.Log(), Exec: files.execInLane, Revoke: claims.revoke}}
@@ -217,6 +217,7 @@ type Services struct {
 	Overview
 	Team          muster.Name
 	Home          paths.Dir
+	Directory     string // below Home: where commands start and relative paths begin; "" is Home
 	Journal       *journal.Journal
 	Lanes         Lanes
 	Lander        Lander

@@ -182,7 +182,7 @@ func (b *toolbox) surroundings(ctx context.Context, dir *workdir) ([]string, err
 		return nil, err
 	}
 	about, err := b.facts(ctx, true)
-	return append(about, prompt.SubagentDir(at.Dir)), err
+	return append(about, prompt.SubagentDir(at.Start())), err
 }
 
 // newSubagent makes the subagent tool. Its tools have the same wrappers as the member's: the journal tells what it did.
@@ -247,9 +247,10 @@ func effectsOf(files, records []llm.Tool) map[string]toolEffects {
 }
 
 type fileTools struct {
-	launcher proc.Launcher
-	jobs     *code.Jobs
-	options  code.Options
+	launcher  proc.Launcher
+	jobs      *code.Jobs
+	directory string // below the top, where commands start
+	options   code.Options
 }
 
 func (f *fileTools) tools(dir code.Place, model string) []llm.Tool {
@@ -281,8 +282,13 @@ func (f *fileTools) execInLane(ctx context.Context, dir, command string, timeout
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	out := code.NewOutput(f.options.Outputs, "worktree_run").Below(f.options.Root)
-	p, err := f.launcher.Start(ctx, proc.Spec{Argv: proc.Shell(command), Dir: dir,
-		Env: code.Environ(ctx, f.options.Environ, dir), Out: out})
+	at := code.Workdir{Dir: dir}
+	if f.directory != "" {
+		at.Enter(f.directory)
+	}
+	spec := at.Spec(f.options.Environ, proc.Shell(command), at.Start())
+	spec.Out = out
+	p, err := f.launcher.Start(ctx, spec)
 	if err != nil {
 		return "", 0, err
 	}

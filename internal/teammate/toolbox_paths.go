@@ -2,6 +2,7 @@ package teammate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -82,9 +83,9 @@ func (o *onePath) mapped(name string, input json.RawMessage, at code.Workdir) js
 			case name == "bash" && field == "command" && isPatch(v):
 				mapped = code.MapPatchPaths(v, func(path string) string { return o.path(path, dir) })
 			case name == "apply_patch" && field == "input":
-				mapped = code.MapPatchPaths(v, func(path string) string { return o.relative(path, dir) })
+				mapped = code.MapPatchPaths(v, func(path string) string { return o.relative(path, at) })
 			case name == "glob" || name == "grep" && field == "path":
-				mapped = o.relative(v, dir) // what is found is named as the model names it
+				mapped = o.relative(v, at) // what is found is named as the model names it
 			case isServers || field == "path", name == "bash" && field == "workdir":
 				mapped = o.path(v, dir)
 			}
@@ -128,10 +129,12 @@ func (o *onePath) path(path, dir string) string {
 	return path
 }
 
-// relative is path with a result relative to dir.
-func (o *onePath) relative(path, dir string) string {
-	if rel, ok := o.below(path, dir); ok {
-		return filepath.ToSlash(rel)
+// relative is path with a result relative to where relative paths begin.
+func (o *onePath) relative(path string, at code.Workdir) string {
+	if rel, ok := o.below(path, at.Dir); ok {
+		if rel, err := filepath.Rel(cmp.Or(at.Sub, "."), rel); err == nil {
+			return filepath.ToSlash(rel)
+		}
 	}
 	return path
 }

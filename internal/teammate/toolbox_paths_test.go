@@ -80,7 +80,14 @@ func TestMappedPaths(t *testing.T) {
 			`{"a":{"text":"see /home/ann/my repo/a","uris":["/home/ann/my repo/.worktrees/task-1/a"]}}`},
 		{"apply_patch", `{"input":"*** Update File: /home/ann/my repo/a b.go\n@@\n-/home/ann/my repo/a\n+x\n"}`,
 			`{"input":"*** Update File: a b.go\n@@\n-/home/ann/my repo/a\n+x\n"}`},
+		{"in sub: glob", `{"pattern":"/home/ann/my repo/sub/src/**"}`, `{"pattern":"src/**"}`},
+		{"in sub: grep", `{"path":"/home/ann/my repo/b"}`, `{"path":"../b"}`},
 	} {
+		var isBelow bool
+		at := at
+		if c.tool, isBelow = strings.CutPrefix(c.tool, "in sub: "); isBelow {
+			at.Sub = "sub"
+		}
 		want := c.want
 		if want == "" {
 			want = c.input

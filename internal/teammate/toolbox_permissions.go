@@ -63,7 +63,11 @@ func (p *permits) around(t llm.Tool, dir *workdir) func(context.Context, llm.Cal
 			return next(ctx, c) // where the tool cannot work, it says so itself
 		}
 		fitted := code.AsPatch(llm.Call{Name: spec.Name, Input: tool.Fit(t, c.Input)})
-		call := permissions.NewCall(fitted.Name, fitted.Input, at.Dir, namedPaths(fitted))
+		paths := namedPaths(fitted)
+		for i := range paths {
+			paths[i] = at.Below(paths[i])
+		}
+		call := permissions.NewCall(fitted.Name, fitted.Input, at.Dir, paths)
 		call.Writes = writes && !spec.OnlyReads(c.Input)
 		d, refusal := p.settings.Decide(call, nil), ""
 		if d.Action == permissions.Ask {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -25,10 +26,11 @@ import (
 )
 
 type workdir struct {
-	claims   *claims
-	noImages bool
-	readable func() []string  // directories outside of its own that the member may read
-	last     *guarded[string] // where the last tool of the member has run, or one of its subagents'
+	claims    *claims
+	noImages  bool
+	directory string                 // where commands start; "": at the top
+	readable  func() []string        // directories outside of its own that the member may read
+	last      *guarded[code.Workdir] // where the last tool of the member has run, or one of its subagents'
 
 	mu      sync.Mutex
 	scratch string // the member's scratch checkout, once made
@@ -54,10 +56,19 @@ func (d subagentDir) Workdir(ctx context.Context) (code.Workdir, error) {
 // Workdir returns where a tool runs: the lane, checked at every call, or a scratch checkout, from which nothing lands.
 func (w *workdir) Workdir(ctx context.Context) (code.Workdir, error) {
 	at, err := w.find(ctx)
-	if err == nil {
-		w.last.change(func(last *string) { *last = at.Dir })
+	if err != nil {
+		return at, err
 	}
-	return at, err
+	isMissing := w.directory != "" && !at.Enter(w.directory)
+	w.last.change(func(last *code.Workdir) {
+		isMissing = isMissing && (last.Dir != at.Dir || last.Sub != "")
+		*last = at
+	})
+	if isMissing {
+		w.claims.diary.told(ctx, fmt.Sprintf("%s is not in %s: commands of %s start at the top", w.directory,
+			filepath.Base(at.Dir), w.claims.name))
+	}
+	return at, nil
 }
 
 func (w *workdir) find(ctx context.Context) (code.Workdir, error) {
@@ -197,9 +208,10 @@ const (
 // nestedInstructions tells a model what the project says about a directory when a tool first touches a file there. The
 // member has one, and each of its subagents. It is kept in memory only: to be told again does no harm.
 type nestedInstructions struct {
-	dir     *guarded[string]                       // where the last tool has run
+	last    *guarded[code.Workdir]                 // where the last tool has run
 	files   *instructions.Files                    // of the user's checkout
 	rules   func() []instructions.Rule             // of the user's checkout, for some paths; read once
+	opening func() []instructions.Found            // of directories, which the first message has; read once
 	tell    func(ctx context.Context, line string) // people, of what is left out
 	secrets *redact.Secrets
 
@@ -209,14 +221,16 @@ type nestedInstructions struct {
 }
 
 func newNested(
-	dir *guarded[string], files *instructions.Files, secrets *redact.Secrets, tell func(context.Context, string),
+	last *guarded[code.Workdir], files *instructions.Files, secrets *redact.Secrets, tell func(context.Context, string),
 ) *nestedInstructions {
 	rules := sync.OnceValue(func() []instructions.Rule { return files.Read().Rules })
-	return &nestedInstructions{dir: dir, files: files, rules: rules, tell: tell, secrets: secrets}
+	return &nestedInstructions{last: last, files: files, rules: rules, opening: sync.OnceValue(files.OfDirectory),
+		tell: tell, secrets: secrets}
 }
 
 func (n *nestedInstructions) ofSubagent() *nestedInstructions {
-	return &nestedInstructions{dir: n.dir, files: n.files, rules: n.rules, tell: n.tell, secrets: n.secrets}
+	return &nestedInstructions{last: n.last, files: n.files, rules: n.rules, opening: n.opening, tell: n.tell,
+		secrets: n.secrets}
 }
 
 func (n *nestedInstructions) reset() {
@@ -233,15 +247,18 @@ func (n *nestedInstructions) around(ctx context.Context, c llm.Call, next tool.N
 	if err != nil || r.IsError && !isCommand {
 		return r, err
 	}
-	dir, paths := n.dir.get(), namedPaths(c)
-	if dir == "" {
+	at, paths := n.last.get(), namedPaths(c)
+	if at.Dir == "" {
 		return r, nil
 	}
+	for i := range paths {
+		paths[i] = at.Below(paths[i])
+	}
 	if isCommand {
-		paths = commandPaths(dir, c)
+		paths = commandPaths(at, c)
 	}
 	for _, p := range paths {
-		for _, text := range n.next(ctx, dir, p) {
+		for _, text := range n.next(ctx, at.Dir, p) {
 			r.Parts = append(r.Parts, llm.Text{Text: "\n" + text})
 		}
 	}
@@ -249,14 +266,15 @@ func (n *nestedInstructions) around(ctx context.Context, c llm.Call, next tool.N
 }
 
 // commandPaths returns existing paths that a command names. What it misses is told with the next call.
-func commandPaths(dir string, c llm.Call) (paths []string) {
+func commandPaths(start code.Workdir, c llm.Call) (paths []string) {
+	dir := start.Dir
 	var in struct{ Command, Cmd, Workdir, Cwd string } // as models call it
 	_ = json.Unmarshal(c.Input, &in)                   // other fields may be of any kind
 	words := strings.FieldsFunc(cmp.Or(in.Command, in.Cmd), func(r rune) bool {
 		return strings.ContainsRune(" \t\r\n;|&<>()`$\"'={},:", r)
 	})
 	at, before := ".", ""
-	workdir := cmp.Or(in.Workdir, in.Cwd)
+	workdir := start.Below(cmp.Or(in.Workdir, in.Cwd))
 	if !filepath.IsAbs(workdir) {
 		workdir = filepath.Join(dir, workdir)
 	}
@@ -319,7 +337,10 @@ func (n *nestedInstructions) next(ctx context.Context, dir, name string) (texts 
 			break // a file; or a link, which is not followed
 		}
 		found := instructions.OfDir(dir, at)
-		texts = n.add(texts, at, found.Text, "if you work in this directory")
+		isKnown := func(of instructions.Found) bool { return of.Text == found.Text }
+		if !slices.ContainsFunc(n.opening(), isKnown) {
+			texts = n.add(texts, at, found.Text, "if you work in this directory")
+		}
 		addRules(found.Rules)
 		for _, line := range n.files.News(found.Left) {
 			n.tell(ctx, "instructions: "+line)

@@ -20,6 +20,7 @@ import (
 	"muster/internal/hooks"
 	"muster/internal/instructions"
 	"muster/internal/paths"
+	"muster/internal/tool/code"
 	"muster/internal/worktree"
 	"muster/journal"
 	"muster/llm"
@@ -417,7 +418,7 @@ func newCheckout(t *testing.T, files map[string]string) *checkout {
 	}
 	scratch := filepath.Join(paths.Dir(root).Scratch(), "alice")
 	c := &checkout{T: t, dir: scratch}
-	c.nestedInstructions = newNested(&guarded[string]{value: scratch}, &instructions.Files{Root: root}, nil,
+	c.nestedInstructions = newNested(&guarded[code.Workdir]{value: code.Workdir{Dir: scratch}}, &instructions.Files{Root: root}, nil,
 		func(_ context.Context, line string) { c.told = append(c.told, line) })
 	for name, text := range files {
 		c.write(name, text)
@@ -486,6 +487,27 @@ func TestNestedInstructions(t *testing.T) {
 	c.reset()
 	if got := read("a/b"); !strings.Contains(got, "of b") {
 		t.Errorf("a fresh conversation reads %q", got)
+	}
+}
+
+// Where commands start in a directory, relative names begin there, and what the first message has is not told again.
+func TestNestedInstructionsBelow(t *testing.T) {
+	c := newCheckout(t, map[string]string{"web/AGENTS.md": "of web", "web/src/AGENTS.md": "of src", "api/AGENTS.md": "of api"})
+	c.files.Directory = "web"
+	c.last.value.Sub = "web"
+	if err := os.MkdirAll(filepath.Join(c.files.Root, "web"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(c.files.Root, "web/AGENTS.md"), []byte("of web"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const ofSrc = "\n<instructions file=\"web/src/AGENTS.md\">\nof src\n</instructions>"
+	const ofAPI = "\n<instructions file=\"api/AGENTS.md\">\nof api\n</instructions>"
+	if got := c.call("read_file", map[string]any{"path": "src/x"}, false); got != "done."+ofSrc {
+		t.Errorf("%q", got)
+	}
+	if got := c.call("bash", map[string]any{"command": "cd ../api && ls"}, false); got != "done."+ofAPI {
+		t.Errorf("%q", got)
 	}
 }
 

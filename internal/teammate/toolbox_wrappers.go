@@ -187,7 +187,7 @@ func (u *userHooks) around(t llm.Tool, dir *workdir, subagent bool) func(
 		h := hookedCall{hooks: u, call: c, subagent: subagent}
 		// Where the tool cannot work, it says so itself.
 		if at, err := dir.Workdir(ctx); err == nil {
-			h.dir = at.Dir
+			h.dir, h.start = at.Dir, at.Start()
 		}
 		r, err := h.before(ctx)
 		if err != nil || r.IsError {
@@ -209,6 +209,7 @@ type hookedCall struct {
 	hooks    *userHooks
 	call     llm.Call // as hooks have changed it
 	dir      string   // where the tool works
+	start    string   // where relative paths begin
 	subagent bool
 	texts    []string // for the model
 }
@@ -232,7 +233,7 @@ func (h *hookedCall) before(ctx context.Context) (refused llm.Result, err error)
 		return llm.ErrorResult("%s was not called: a hook of the user refused it: %s", h.call.Name,
 			text.EscapeTags(reason))
 	}
-	for _, c := range hooks.Calls(h.call, h.dir) {
+	for _, c := range hooks.Calls(h.call, h.start) {
 		o, err := h.run(ctx, hooks.PreToolUse, c, nil)
 		if err != nil || o.Blocked {
 			return refuse(o.Reason), err
@@ -268,7 +269,7 @@ func (h *hookedCall) before(ctx context.Context) (refused llm.Result, err error)
 
 // after runs the hooks after the call has done its work. They cannot undo it: what they say is for the model.
 func (h *hookedCall) after(ctx context.Context, r llm.Result) error {
-	for _, c := range hooks.Calls(h.call, h.dir) {
+	for _, c := range hooks.Calls(h.call, h.start) {
 		response := map[string]any{"success": true, "content": r.Text(), "stdout": r.Text()}
 		if path, isFile := c.Input["file_path"]; isFile {
 			response["filePath"] = path

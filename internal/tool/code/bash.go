@@ -49,16 +49,11 @@ func (t toolset) bash(ctx context.Context, in bashInput) (llm.Result, error) {
 			return tool.FromError(err)
 		}
 	}
-	argv := proc.Bash(in.Command)
+	at := s.Start()
 	if in.Workdir != "" {
-		at, err := s.directory(in.Workdir)
-		if err != nil {
+		if at, err = s.directory(in.Workdir); err != nil {
 			return tool.FromError(err)
 		}
-		// The process starts in the working directory, by which launchers know where the member works. The command is
-		// the last argument, as without workdir: it is what people see.
-		shell, command := argv[0], argv[len(argv)-1]
-		argv = append(proc.Bash("cd -- "+text.ShellQuote(at)+` || exit; exec "$0" -c "$1"`), shell, command)
 	}
 	if patch, ok := patchOf(in.Command, in.Workdir); ok {
 		said, err := t.patch(ctx, patchInput{Input: patch})
@@ -67,7 +62,7 @@ func (t toolset) bash(ctx context.Context, in bashInput) (llm.Result, error) {
 		}
 		return tool.Text(said), nil
 	}
-	spec := proc.Spec{Argv: argv, Dir: s.Dir, Env: Environ(ctx, t.options.Environ, s.Dir)}
+	spec := s.Spec(t.options.Environ, proc.Bash(in.Command), at)
 	if in.Background {
 		return t.startBackground(ctx, in, spec)
 	}
@@ -181,15 +176,35 @@ func firstLine(s string) string {
 	return text.CutBytes(line, most)
 }
 
+// Spec returns how a command starts in a directory at or below the working directory. base is as in Environ. The
+// process starts in Dir, by which launchers know where the member works. The last argument is that of the command,
+// which is what people see.
+func (s Workdir) Spec(base, argv []string, at string) proc.Spec {
+	spec := proc.Spec{Argv: argv, Dir: s.Dir, Env: environ(base, s.Dir, at)}
+	if at != s.Dir {
+		spec.Argv = append(proc.Bash("cd -- "+text.ShellQuote(at)+` || exit; exec "$0" "$@"`), argv...)
+	}
+	return spec
+}
+
 // Environ returns the environment of a command that runs in dir. base is what it may see of the user's
 // (proc.Environment); nil is what it may see of this process's. Environ adds what keeps programs from waiting
 // for a person, from using colours and from paging. Each name occurs once.
-func Environ(ctx context.Context, base []string, dir string) []string {
+func Environ(_ context.Context, base []string, dir string) []string { return environ(base, dir, dir) }
+
+// environ is Environ for a command that starts in a directory at or below dir.
+func environ(base []string, dir, at string) []string {
 	set := []string{"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "EDITOR=true", "PAGER=cat", "GIT_PAGER=cat",
 		"TERM=dumb", "NO_COLOR=1", "PWD=" + dir}
 	// A lane may lie inside the repository. Go would then find the go.work above it and build the repository.
-	if st, err := os.Lstat(filepath.Join(dir, "go.work")); err != nil || !st.Mode().IsRegular() {
-		set = append(set, "GOWORK=off")
+	for ; ; at = filepath.Dir(at) {
+		if st, err := os.Lstat(filepath.Join(at, "go.work")); err == nil && st.Mode().IsRegular() {
+			break
+		}
+		if len(at) <= len(dir) {
+			set = append(set, "GOWORK=off")
+			break
+		}
 	}
 	if base == nil {
 		base = proc.Environment(os.Environ(), nil)

@@ -1,8 +1,8 @@
 // Package code holds the tools with which a member works on files: bash, read_file, write_file, edit_file,
 // glob, grep, and check_background and stop_background for the commands that bash runs in the background.
 //
-// All paths are relative to the member's working directory. The file tools are confined to it (os.Root):
-// neither "..", nor an absolute path, nor a link leads out of it. The only exception is the read-only
+// All paths are relative to where the member's commands start. The file tools are confined to its working directory
+// (os.Root): neither "..", nor an absolute path, nor a link leads out of it. The only exception is the read-only
 // directory that a Workdir names. This package does not confine bash.
 //
 // A Place tells the tools where the member works. Jobs holds its background commands, Output what one
@@ -40,6 +40,8 @@ type Place interface {
 type Workdir struct {
 	// Dir is the working directory.
 	Dir string
+	// Sub is where commands start and relative paths begin, relative to Dir; "" is Dir itself.
+	Sub string
 	// Writable says that write_file and edit_file may change files below Dir.
 	Writable bool
 	// Why is what these tools say where nothing is writable, such as "claim a task first".

@@ -28,6 +28,7 @@ type confinedPath struct {
 	rel  string   // the path in root, with its links resolved
 	show string   // the path as the model named it
 	home bool     // root is the working directory, not one of the read-only roots
+	sub  string   // where relative paths begin in root
 	// noImages says that whoever asks can be shown no images.
 	noImages bool
 }
@@ -61,8 +62,28 @@ func (s Workdir) open(path string, write bool) (confinedPath, error) {
 	if err != nil {
 		return confinedPath{}, tool.Fatal(fmt.Errorf("the member's working directory cannot be opened: %w", err))
 	}
-	return confinedPath{root: root, rel: rel, show: path, home: base == s.Dir,
+	return confinedPath{root: root, rel: rel, show: path, home: base == s.Dir, sub: s.Sub,
 		noImages: s.NoImages}, nil
+}
+
+// Start returns the absolute path of where commands start.
+func (s Workdir) Start() string { return filepath.Join(s.Dir, s.Sub) }
+
+// Below returns a path as a call names it, relative to the working directory unless it is absolute.
+func (s Workdir) Below(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(s.Sub, path)
+}
+
+// Enter has commands start and relative paths begin in a directory below Dir, if it exists.
+func (s *Workdir) Enter(sub string) (exists bool) {
+	if _, err := s.directory(sub); err != nil {
+		return false
+	}
+	s.Sub = filepath.FromSlash(sub)
+	return true
 }
 
 // directory returns the absolute path of a directory in the working directory, which a call names for a command.
@@ -90,7 +111,7 @@ func (s Workdir) directory(name string) (string, error) {
 
 // locate finds the root that path is below, by its name only, and the path in this root.
 func (s Workdir) locate(path string, write bool) (base, rel string, err error) {
-	rel = filepath.Clean(path)
+	rel = filepath.Clean(s.Below(path))
 	if !filepath.IsAbs(path) {
 		if !filepath.IsLocal(rel) {
 			return "", "", fmt.Errorf("%s leads out of your working directory (%s): use a path below it", path, s.Dir)
@@ -187,6 +208,12 @@ func isGitInternal(rel string) bool {
 // file.
 func (s confinedPath) explain(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := s.root.Lstat(s.show); err == nil && s.sub != "" && !filepath.IsAbs(s.show) {
+			if rel, err := filepath.Rel(s.sub, s.show); err == nil {
+				return muster.Errorf(muster.NotFound, "there is no %s below %s, where relative paths begin; "+
+					"the one at the top is %s", s.show, filepath.ToSlash(s.sub), filepath.ToSlash(rel))
+			}
+		}
 		if similar := s.similar(); len(similar) > 0 {
 			return muster.Errorf(muster.NotFound, "there is no %s; in the same directory: %s",
 				s.show, strings.Join(similar, ", "))

@@ -3,6 +3,7 @@ package code
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -88,6 +89,31 @@ func TestWaysIn(t *testing.T) {
 	if fi, err := os.Lstat(filepath.Join(k.dir, "rel")); err != nil || fi.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link is gone: %v", err)
 	}
+}
+
+// TestSub: commands start in a directory below the working directory, and relative paths of all tools begin there.
+func TestSub(t *testing.T) {
+	k := newKit(t)
+	k.put("web/app/a.txt", "of the app")
+	k.put("web/go.work", "go 1.24\n")
+	k.put("api/b.txt", "of the api")
+	require.NoError(t, exec.Command("git", "init", "-q", k.dir).Run())
+	if k.place.Enter("none") || k.place.Enter("api/b.txt") || k.place.Enter("..") || !k.place.Enter("web/app") {
+		t.Fatal(k.place.Sub)
+	}
+	at := filepath.Join(k.dir, "web/app")
+	same(t, "bash", k.ok("bash", in{"command": "pwd; echo $PWD $GOWORK"}), at+"\n"+at)
+	same(t, "workdir", k.ok("bash", in{"command": "pwd; echo $GOWORK", "workdir": "../../api"}), filepath.Join(k.dir, "api")+"\noff")
+	same(t, "read", k.ok("read_file", in{"path": "a.txt"}), "1\tof the app\n")
+	same(t, "read above", k.ok("read_file", in{"path": "../../api/b.txt"}), "1\tof the api\n")
+	same(t, "glob", k.ok("glob", in{"pattern": "*"}), "a.txt")
+	same(t, "glob above", k.ok("glob", in{"pattern": "../../api/*"}), "../../api/b.txt")
+	same(t, "grep", k.ok("grep", in{"pattern": "of the"}), "a.txt:1:of the app\n")
+	k.ok("bash", in{"command": "apply_patch <<E\n*** Begin Patch\n*** Add File: new.txt\n+new\n*** End Patch\nE"})
+	same(t, "patched", k.ok("read_file", in{"path": filepath.Join(at, "new.txt")}), "1\tnew\n")
+	same(t, "from the top", k.sorry("read_file", in{"path": "api/b.txt"}),
+		"there is no api/b.txt below web/app, where relative paths begin; the one at the top is ../../api/b.txt")
+	k.sorry("read_file", in{"path": "../../../secret"})
 }
 
 func TestReadOnlyRoots(t *testing.T) {
