@@ -3,12 +3,14 @@ package team
 import (
 	"cmp"
 	"context"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"muster"
 	"muster/internal/collision"
+	"muster/internal/durable"
 	"muster/internal/mcp"
 	"muster/internal/memory"
 	"muster/internal/permissions"
@@ -18,7 +20,9 @@ import (
 	"muster/internal/setup"
 	"muster/internal/skills"
 	"muster/internal/teammate"
+	"muster/internal/text"
 	"muster/internal/workspace"
+	"muster/internal/worktree"
 	"muster/llm"
 	"muster/loop"
 )
@@ -140,14 +144,15 @@ func (m *members) remembered(ctx context.Context) func() (repository, user memor
 	})
 }
 
-// laneReadier returns what puts the user's local files and the kept result of the set-up into a fresh lane, and says to
-// the member how that stands; nil: there is neither.
+// laneReadier returns what fills the submodules of a fresh lane, puts the user's local files and the kept result of the
+// set-up into it, and says to the member how that stands; nil: there is no git.
 func (m *members) laneReadier() func(context.Context, muster.Lane) string {
 	site, c := m.site, &m.site.config
-	hasSetup := c.Setup != "" && site.setups != nil
-	if !hasSetup && len(site.local.Names()) == 0 {
+	lanes, isGit := site.lanes.(*worktree.Lanes)
+	if !isGit {
 		return nil
 	}
+	hasSetup := c.Setup != "" && site.setups != nil
 	// What is left out is the same in all lanes, so people are told once.
 	var told sync.Once
 	setUp := func(ctx context.Context, lane muster.Lane) string {
@@ -170,10 +175,29 @@ func (m *members) laneReadier() func(context.Context, muster.Lane) string {
 		return "Not set up yet. If you need it, run: " + c.Setup
 	}
 	return func(ctx context.Context, lane muster.Lane) string {
-		said := ""
-		if hasSetup { // first: it is put only where nothing is in its way
-			said = setUp(ctx, lane)
+		said := m.fillSubmodules(ctx, lanes, lane)
+		if hasSetup { // before the local files: it is put only where nothing is in its way
+			said += "\n" + setUp(ctx, lane)
 		}
 		return strings.Trim(said+"\n"+site.copyLocalFiles(ctx, lane), "\n")
 	}
+}
+
+// fillSubmodules fills the submodules of a fresh lane, and names those that stay empty.
+func (m *members) fillSubmodules(ctx context.Context, lanes *worktree.Lanes, lane muster.Lane) string {
+	repo, isGit := m.site.repository.(gitRepository)
+	if !isGit || durable.IsMissing(filepath.Join(lane.Path, ".gitmodules")) {
+		return ""
+	}
+	place, _, err := worktree.PlaceAt(ctx, lanes, lane.Path)
+	var empty []string
+	if err == nil {
+		empty, err = setup.FillSubmodules(ctx, m.launcher, repo.Repo, proc.Spec{Dir: lane.Path,
+			Env: m.site.environ}, place.GitDir())
+	}
+	logDropped(ctx, m.site.log, "filling the submodules of a lane", err)
+	if len(empty) == 0 {
+		return ""
+	}
+	return "These submodules are empty here, because the user's checkout does not have them: " + text.List(empty, 5)
 }

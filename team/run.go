@@ -16,6 +16,7 @@ import (
 
 	"muster"
 	"muster/internal/config"
+	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/hooks"
 	"muster/internal/landing"
@@ -331,7 +332,7 @@ func (r *teamRun) checkBase(ctx context.Context) error {
 	case !v.Green:
 		result = workspace.BaseRed
 	}
-	hint := r.missingSetup(ctx, run) + r.confinedHint()
+	hint := r.emptySubmodules(ctx, run) + r.missingSetup(ctx, run) + r.confinedHint()
 	if line := launchers.Line(v.Output); line != "" {
 		hint = "; " + line
 	}
@@ -445,6 +446,28 @@ func (r *teamRun) missingSetup(ctx context.Context, run muster.Run) string {
 	}
 	return ", perhaps because a fresh checkout lacks what it depends on; muster init proposes a set-up, such as " +
 		"--setup '" + command + "'"
+}
+
+// emptySubmodules names the submodules that are empty in checks, because the user's checkout does not have them.
+func (r *teamRun) emptySubmodules(ctx context.Context, run muster.Run) string {
+	repo, isGit := r.site.repository.(gitRepository)
+	if !isGit {
+		return ""
+	}
+	var empty []string
+	names, err := git.Submodules(ctx, repo.Repo, run.Base)
+	logDropped(ctx, r.site.log, "looking for submodules", err)
+	for path, name := range names {
+		if durable.IsMissing(filepath.Join(repo.CommonDir(), "modules", filepath.FromSlash(name), "HEAD")) {
+			empty = append(empty, path)
+		}
+	}
+	if len(empty) == 0 {
+		return ""
+	}
+	slices.Sort(empty)
+	return fmt.Sprintf(", perhaps because your checkout does not have the submodules %s, so they are empty in lanes "+
+		"and checks, too: git submodule update --init --recursive", text.List(empty, 5))
 }
 
 // A check that needs what the sandbox has not fails on the base, too. The rule for a red base would then let every red

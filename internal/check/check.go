@@ -247,6 +247,9 @@ type run struct {
 
 // all runs the setup and the check.
 func (x *run) all(ctx context.Context) (res Result, err error) {
+	if err := x.fillSubmodules(ctx); err != nil {
+		return res, err
+	}
 	// What a set-up makes may be where the environment leads, so each of the two commands has one of its own.
 	given := x.spec.Env
 	if x.options.Check.Setup != "" {

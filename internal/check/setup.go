@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
+	"strings"
 
 	"muster/internal/localfiles"
 	"muster/internal/setup"
@@ -36,4 +38,20 @@ func (x *run) setUp(ctx context.Context) (res Result, err error) {
 		fmt.Fprintf(x.log, "[%s]\n", o.Note)
 	}
 	return res, nil
+}
+
+// fillSubmodules fills the submodules of the checkout with what the user has of them.
+func (x *run) fillSubmodules(ctx context.Context) error {
+	launcher, err := x.options.Launch()
+	if err != nil {
+		return err
+	}
+	spec := x.spec
+	spec.Env = makeHonest(spec.Env, x.checkouts, spec.Dir).env
+	empty, err := setup.FillSubmodules(ctx, launcher, x.options.Repo, spec, filepath.Join(spec.Dir, ".git"))
+	if len(empty) > 0 {
+		fmt.Fprintf(x.log, "[submodules that are empty here, because your checkout does not have them: %s]\n",
+			strings.Join(empty, ", "))
+	}
+	return err
 }

@@ -42,7 +42,7 @@ func (c *conversation) names(ctx context.Context, again func()) chat.Names {
 		return ids
 	}), Custom: kept(now, c.customCommands),
 		Files: &chat.Files{Now: now, Changed: again, List: func(ctx context.Context) []string {
-			return workspace.ListFiles(ctx, c.Root())
+			return c.workspace.ListFiles(ctx)
 		}}}
 }
 

@@ -97,7 +97,7 @@ func (l *looker) open() error {
 	l.close()
 	l.taken = 0
 	clear(l.contents)
-	temp, remove, err := l.o.Lanes.CheckDirs.CreateTemporary()
+	temp, remove, err := l.o.Lanes.CheckDirs.Create()
 	if err != nil {
 		return err
 	}

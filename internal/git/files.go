@@ -2,11 +2,9 @@ package git
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
@@ -113,18 +111,4 @@ func readLine(path string) string {
 		return ""
 	}
 	return text
-}
-
-// The functions below work on a directory without opening its repository: the caller has no Repo, or there is none yet.
-
-// ListFiles returns the files below the top level of a user's checkout that git tracks or would track, sorted. It
-// returns none outside of a working tree.
-func ListFiles(ctx context.Context, root string) []string {
-	r := runner{env: cleanEnv(os.Environ())}
-	out, err := r.Do(ctx, Call{Dir: root, Upward: true, Args: []string{"ls-files", "-z", "--cached", "--others",
-		"--exclude-standard", "--deduplicate"}})
-	if err != nil {
-		return nil
-	}
-	return slices.Sorted(slices.Values(SplitNUL(out)))
 }

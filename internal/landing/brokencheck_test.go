@@ -53,7 +53,7 @@ func TestACheckThatCannotBeMadeIsNoAnswer(t *testing.T) {
 		}, code: muster.ErrUnavailable, says: "the checked-out files cannot be listed"},
 		"no temporary directory": {breaks: func(t *testing.T, _ *world, _ *landing.Options) {
 			t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
-		}, code: muster.ErrUnavailable, says: "no directory for the check can be made"},
+		}, code: muster.ErrUnavailable, says: "no temporary directory can be made"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, "", map[string]string{"a.txt": "a\n"})

@@ -30,7 +30,7 @@ func WithTemporaryDir(l proc.Launcher, lanes *worktree.Lanes, warn func(error)) 
 	start := func(ctx context.Context, s proc.Spec) (proc.Process, error) {
 		once.Do(func() {
 			var err error
-			if dir, remove, err = lanes.CheckDirs.CreateTemporary(); err != nil {
+			if dir, remove, err = lanes.CheckDirs.Create(); err != nil {
 				warn(err)
 			}
 		})

@@ -4,7 +4,8 @@
 // Store is the service. Prepare sets a checkout up: it puts the kept result into it, or runs the command and keeps what
 // that has made. Ready puts a kept result into a lane. Tree is the files of a commit, from which Propose makes the
 // proposal of muster init. The files: tree.go, store.go (Prepare, Ready, and the key of a result), ready.go
-// (Ready), entry.go (what lies in the store, and its bounds) and copy.go with copy.sh (files in and out).
+// (Ready), entry.go (what lies in the store, and its bounds), copy.go with copy.sh (files in and out), and
+// submodules.go with submodules.sh (what fills submodules).
 //
 // The package keeps these invariants:
 //

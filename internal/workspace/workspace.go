@@ -33,6 +33,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 
 	"muster"
@@ -296,9 +297,19 @@ func (w *Workspace) Files() (*os.Root, error) {
 // stateFiles opens the state that no service covers, by its absolute paths.
 func stateFiles(w *Workspace) *durable.Files { return durable.New(durable.OS{Root: w.root}) }
 
-// ListFiles returns the paths of the files at or below root that git tracks or would track, relative to root.
-func ListFiles(ctx context.Context, root string) []string {
-	return git.ListFiles(ctx, root)
+// ListFiles returns the paths of the files of the user's checkout that git tracks or would track, sorted and relative
+// to its top. It returns none where git cannot tell.
+func (w *Workspace) ListFiles(ctx context.Context) []string {
+	repo, err := w.Repo(ctx)
+	if err != nil {
+		return nil
+	}
+	out, err := repo.Run(ctx, repo.Here(), "ls-files", "-z", "--cached", "--others", "--exclude-standard",
+		"--deduplicate")
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(slices.Values(git.SplitNUL(out)))
 }
 
 // Settings returns the settings that hold in this repository under the given flags, typed and as a list in which each

@@ -134,7 +134,7 @@ func (c checkout) take(ctx context.Context, ids ...string) error {
 // owner, who may be at work, sees no change.
 func (c checkout) writeTree(ctx context.Context) (string, error) {
 	// A directory, because git makes a lock beside its index.
-	tmp, remove, err := c.temp.CreateTemporary()
+	tmp, remove, err := c.temp.Create()
 	if err != nil {
 		return "", err
 	}

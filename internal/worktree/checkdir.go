@@ -52,21 +52,12 @@ const (
 	checkDirPrefix = "muster-check-" // of the name of each check directory
 )
 
-// Create makes a directory for a check and returns the function that removes it. The directory lies outside the
-// repository, so that nothing above it looks like a part of one. Its path has no symbolic links.
+// Create makes a directory and returns the function that removes it. The directory lies outside the repository, so that
+// nothing above it looks like a part of one. Its path has no symbolic links.
 func (d *CheckDirs) Create() (dir string, remove func(), err error) {
-	return d.create("directory for the check")
-}
-
-// CreateTemporary is Create for temporary files.
-func (d *CheckDirs) CreateTemporary() (dir string, remove func(), err error) {
-	return d.create("temporary directory")
-}
-
-func (d *CheckDirs) create(what string) (dir string, remove func(), err error) {
 	defer func() {
 		if err != nil {
-			err = muster.Errorf(muster.Unavailable, "no %s can be made: %w", what, err)
+			err = muster.Errorf(muster.Unavailable, "no temporary directory can be made: %w", err)
 		}
 	}()
 	parent, err := d.parent()

@@ -56,7 +56,7 @@ func TestWhereChecksRun(t *testing.T) {
 	for _, tmp := range []string{w.root + "/missing", w.root + "/tmp/file/below", "/proc"} {
 		t.Setenv("TMPDIR", tmp)
 		_, _, err := w.CheckDirs.Create()
-		wants(t, err, muster.ErrUnavailable, "no directory for the check can be made")
+		wants(t, err, muster.ErrUnavailable, "no temporary directory can be made")
 	}
 	require.NoError(t, os.Symlink(elsewhere, w.root+"/link"))
 	for tmp, parent := range map[string]string{elsewhere: elsewhere, w.root + "/link": elsewhere,

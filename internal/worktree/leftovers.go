@@ -92,7 +92,7 @@ func (c checkout) withLeftovers(ctx context.Context, commit string, names []stri
 	}))
 	call.Script, call.Env = addLeftovers, append(call.Env, "commit="+commit)
 	call.Args = append(call.Args, "--force", "--ignore-errors")
-	tmp, remove, err := c.temp.CreateTemporary()
+	tmp, remove, err := c.temp.Create()
 	if err != nil {
 		return "", err
 	}

@@ -76,6 +76,13 @@ func (c checkout) refuseStrayFiles(path, file string) error {
 func (c checkout) submodule(ctx context.Context, path string, e indexEntry) (commit string, err error) {
 	sub := c
 	sub.sub, sub.index = path, ""
+	base, err := c.baseLink(ctx, e.file)
+	if err != nil {
+		return "", err
+	}
+	if base != "" && sub.isUntouched(ctx, base) && (e.id == base || c.has(ctx, c.userModule(ctx, e.file), e.id)) {
+		return e.id, nil // as it was, or as a merge has brought it
+	}
 	head, err := sub.head(ctx)
 	if err == nil {
 		err = sub.checkSubmodule(ctx)
@@ -93,10 +100,6 @@ func (c checkout) submodule(ctx context.Context, path string, e indexEntry) (com
 		return "", muster.Errorf(muster.Invalid, "the submodule %s cannot be committed: %w", e.file, err).
 			WithHint("%s", muster.HintOf(err))
 	}
-	base, err := c.baseLink(ctx, e.file)
-	if err != nil {
-		return "", err
-	}
 	// What the owner has staged stays where it says all that there is.
 	if e.id != base && e.id != commit {
 		staged, stagedErr := sub.treeOf(ctx, e.id)
@@ -113,6 +116,23 @@ func (c checkout) submodule(ctx context.Context, path string, e indexEntry) (com
 			WithHint("%s", cmp.Or(muster.HintOf(err), "git -C "+text.ShellQuote(e.file)+" fetch --unshallow"))
 	}
 	return commit, nil
+}
+
+// untouchedScript succeeds where HEAD is at the commit $1, nothing is changed and no change is overlooked, and so in
+// the submodules of the submodule.
+const untouchedScript = `same() {
+	[ "$(git rev-parse HEAD)" = "$1" ] && ! git ls-files -v | grep -q '^[a-zS]' &&
+		said=$(git status --porcelain --untracked-files=all --ignore-submodules=all) && [ -z "$said" ] &&
+		git ls-files -s | sed -n 's/^160000 \([^ ]*\) .\t/\1 /p' | while read -r id path; do
+			(cd "$path" && if [ -e .git ]; then same "$id"; else said=$(ls -A) && [ -z "$said" ]; fi) || exit
+		done
+}
+same "$1"`
+
+// isUntouched reports whether the submodule is as it was checked out at a commit. What cannot be told is changed.
+func (c checkout) isUntouched(ctx context.Context, commit string) bool {
+	_, err := c.do(ctx, git.Call{Script: untouchedScript, Args: []string{commit}, Look: true})
+	return err == nil
 }
 
 // checkSubmodule returns an error unless the repository of the submodule is the lane's own: its working tree is where
@@ -225,22 +245,15 @@ func (c checkout) moduleNames(ctx context.Context) (map[string]string, error) {
 // isSubmoduleChanged reports whether a submodule that is checked out in the lane is at another commit than the index
 // says, or has changes that are not committed. What cannot be told counts as changed.
 func (c checkout) isSubmoduleChanged(ctx context.Context, entries []indexEntry) bool {
-	for _, e := range entries {
-		path := filepath.Join(c.dir(), filepath.FromSlash(e.file))
-		if e.mode != gitlink || durable.IsMissing(path) {
-			continue
-		}
-		if durable.IsMissing(filepath.Join(path, ".git")) {
-			if found, err := os.ReadDir(path); err != nil || len(found) > 0 {
-				return true
-			}
-			continue
-		}
+	return slices.ContainsFunc(entries, func(e indexEntry) bool {
 		sub := c
-		sub.sub = path
-		if head, changes, err := sub.changes(ctx); err != nil || head != e.id || len(changes) > 0 {
-			return true
+		sub.sub = filepath.Join(c.dir(), filepath.FromSlash(e.file))
+		if e.mode != gitlink || durable.IsMissing(sub.sub) {
+			return false
 		}
-	}
-	return false
+		if durable.IsMissing(filepath.Join(sub.sub, ".git")) {
+			return c.refuseStrayFiles(sub.sub, e.file) != nil
+		}
+		return !sub.isUntouched(ctx, e.id)
+	})
 }
