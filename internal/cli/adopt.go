@@ -31,7 +31,7 @@ func newAdoptCommand(a *App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if found.IsOwn && len(found.Owners) == 0 {
+		if found.IsOwn && len(found.Owners)+len(found.Lost) == 0 {
 			return a.printLine(found, nil, "the state here is your own already: there is nothing to take over")
 		}
 		if !yes {
@@ -40,8 +40,12 @@ func newAdoptCommand(a *App) *cobra.Command {
 				return err
 			}
 		}
-		return a.printLine(found, w.Adopt(c.Context(), found), "taken over: %s in %s; go on with muster status",
-			text.Count(found.Tasks, "task"), strings.Join(found.Dirs, ", "))
+		if err := w.Adopt(c.Context(), found); err != nil || len(found.Lost) == 0 {
+			return a.printLine(found, err, "taken over: %s in %s; go on with muster status",
+				text.Count(found.Tasks, "task"), strings.Join(found.Dirs, ", "))
+		}
+		return a.printLine(found, nil, "taken over: %s; what has its files is a lane again (muster worktree list), "+
+			"and the commits of the others are below refs/muster/archive/", text.List(nameTexts(found.Lost), maxLost))
 	}
 	return c
 }
@@ -59,23 +63,37 @@ func foundText(f workspace.FoundState) string {
 			fmt.Fprintf(&b, "%s%s\n", text.PadColumns(title, 10), text.OneLine(value))
 		}
 	}
-	names := func(all []muster.Name) string {
-		texts := make([]string, len(all))
-		for i, n := range all {
-			texts[i] = string(n)
-		}
-		return strings.Join(texts, ", ")
+	if len(f.Dirs) > 0 {
+		line("state", strings.Join(f.Dirs, ", ")+": "+text.Count(f.Tasks, "task"))
 	}
-	line("state", strings.Join(f.Dirs, ", ")+": "+text.Count(f.Tasks, "task"))
-	line("members", names(f.Members))
-	line("owners", names(f.Owners))
-	line("lanes", names(f.Lanes))
+	line("members", strings.Join(nameTexts(f.Members), ", "))
+	line("owners", strings.Join(nameTexts(f.Owners), ", "))
+	line("lanes", strings.Join(nameTexts(f.Lanes), ", "))
+	line("lost", text.List(nameTexts(f.Lost), maxLost))
 	line("goal", f.Run.Goal)
 	line("check", f.Run.Check)
 	line("setup", f.Run.Setup)
 	line("target", f.Run.Target)
 	line("model", f.Run.Model)
 	return b.String()
+}
+
+func nameTexts(all []muster.Name) []string {
+	texts := make([]string, len(all))
+	for i, n := range all {
+		texts[i] = string(n)
+	}
+	return texts
+}
+
+const maxLost = 20 // lanes that are named
+
+// noteLost names the lanes of a team whose state somebody has removed.
+func noteLost(ctx context.Context, a *App, w *workspace.Workspace) {
+	if lost, err := w.Lost(ctx); err == nil && len(lost) > 0 {
+		explain(a.Stderr, "git still has lanes of a team whose state is gone: "+text.List(nameTexts(lost), maxLost),
+			"take them over: muster adopt")
+	}
 }
 
 // confirm asks the user a question on the terminal, and returns an error unless the answer is yes. Where nobody can

@@ -21,7 +21,10 @@ func (l laneCommands) group() *cobra.Command {
 }
 
 func (l laneCommands) list() *cobra.Command {
-	read := func(ctx context.Context, o opened) ([]muster.Lane, error) { return o.Lanes().List(ctx) }
+	read := func(ctx context.Context, o opened) ([]muster.Lane, error) {
+		noteLost(ctx, l.App, o.workspace)
+		return o.Lanes().List(ctx)
+	}
 	return &cobra.Command{Use: "list", Short: "all lanes, and how large they are", Args: namedArgs(),
 		RunE: list(l.App, "no lanes", read, laneTable)}
 }

@@ -95,6 +95,7 @@ func (a *App) look(ctx context.Context) (opened, error) {
 	}
 	o, err := a.open(ctx)
 	if err == nil && !o.workspace.HasState() {
+		noteLost(ctx, a, o.workspace)
 		o.close()
 		err = workspace.ErrNoTeam
 	}

@@ -125,6 +125,9 @@ func (r runCommands) here(ctx context.Context, flags map[string]string, j Job) e
 		return err
 	}
 	defer o.close()
+	if j.Resume && !o.workspace.HasState() {
+		noteLost(ctx, r.App, o.workspace)
+	}
 	goesOn := j.Resume
 	if j.How.Add { // a goal is added only to a run that stopped; where none has, the goal begins a run of its own
 		s, err := o.RunState(ctx)

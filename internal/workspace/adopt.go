@@ -22,8 +22,11 @@ type FoundState struct {
 	// Owners are the members that have claimed tasks in lanes and have no record. Adopt gives them one.
 	Owners []muster.Name `json:"owners"`
 	Lanes  []muster.Name `json:"lanes"`
-	Run    muster.Run    `json:"run"`
-	IsOwn  bool          `json:"own"` // muster made it here for this user already
+	// Lost are the lanes of a team whose state is gone: see Workspace.Lost. Adopt makes them lanes again, or archives
+	// their commits.
+	Lost  []muster.Name `json:"lost"`
+	Run   muster.Run    `json:"run"`
+	IsOwn bool          `json:"own"` // muster made it here for this user already
 }
 
 // Unverified is a repository with state that may not be the user's own, for those with which the user decides what
@@ -50,8 +53,15 @@ func (u *Unverified) Find(ctx context.Context) (f FoundState, err error) {
 	if f.Dirs, err = trust.Present(w.root); err != nil {
 		return f, err
 	}
+	if f.Lost, err = w.Lost(ctx); err != nil {
+		return f, err
+	}
 	if len(f.Dirs) == 0 {
-		return f, ErrNoTeam
+		if len(f.Lost) == 0 {
+			return f, ErrNoTeam
+		}
+		f.IsOwn = true // git has them here only
+		return f, nil
 	}
 	if err := trust.CheckTracked(repositoryOf(w), f.Dirs); err != nil {
 		return f, err
@@ -121,6 +131,11 @@ func (u *Unverified) Adopt(ctx context.Context, f FoundState) error {
 	}
 	if err := w.PrepareChange(ctx); err != nil {
 		return err
+	}
+	if len(f.Lost) > 0 {
+		if err := adoptLost(ctx, w); err != nil {
+			return err
+		}
 	}
 	tasks, err := w.Board().List(ctx)
 	if err != nil {

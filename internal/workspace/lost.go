@@ -1,0 +1,86 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"muster"
+	"muster/internal/git"
+	"muster/internal/worktree"
+)
+
+// Lost returns the lanes of which only git knows any more, sorted: somebody has removed the state of the team, as git
+// clean -fdx does. They are branches wt/NAME that muster has made, with or without their directories.
+func (w *Workspace) Lost(ctx context.Context) (lost []muster.Name, err error) {
+	repo, err := w.Repo(ctx)
+	if err != nil {
+		return nil, err
+	}
+	branches, err := repo.Refs(ctx, worktree.BranchPrefix)
+	if err != nil || len(branches) == 0 {
+		return nil, err
+	}
+	var known []muster.Lane
+	if w.HasLanes() {
+		lanes, err := w.Lanes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if known, err = lanes.List(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for ref := range branches {
+		name := muster.Name(strings.TrimPrefix(ref, worktree.BranchPrefix))
+		isKnown := slices.ContainsFunc(known, func(l muster.Lane) bool { return l.Name == name })
+		if !isKnown && muster.CheckName(name) == nil && git.MadeAt(repo, ref) != "" {
+			lost = append(lost, name)
+		}
+	}
+	slices.Sort(lost)
+	return lost, nil
+}
+
+// adoptLost makes lanes again of those whose directories are there. Of the others it keeps the commits, as those of
+// lanes that were given up.
+func adoptLost(ctx context.Context, w *Workspace) error {
+	repo, err := w.Repo(ctx)
+	if err != nil {
+		return err
+	}
+	lanes, err := w.Lanes(ctx)
+	if err != nil {
+		return err
+	}
+	if err := lanes.Recover(ctx); err != nil {
+		return err
+	}
+	lost, err := w.Lost(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range lost {
+		ref := worktree.BranchPrefix + string(name)
+		if at, err := repo.CheckedOut(ctx, ref); err != nil || at != "" { // by the user, elsewhere
+			continue
+		}
+		tip, err := repo.Ref(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if _, err := worktree.ArchiveRef(ctx, repo, string(name), tip); err != nil {
+			return err
+		}
+		if err := repo.UndoWorktree(ctx, filepath.Join(worktree.Home(lanes), string(name))); err != nil {
+			return err
+		}
+		err = repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: ref, Old: tip}})
+		if err != nil && !errors.Is(err, muster.ErrStale) { // somebody goes on with it
+			return err
+		}
+	}
+	return nil
+}
