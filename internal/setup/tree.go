@@ -19,11 +19,13 @@ package setup
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 
 	"muster/internal/detect"
 	"muster/internal/git"
+	"muster/internal/text"
 )
 
 // TreeFile is a file in the tree of a commit.
@@ -98,5 +100,30 @@ func Propose(ctx context.Context, repo *git.Repo, commit string) (detect.Proposa
 	if err != nil {
 		return detect.Proposal{}, err
 	}
-	return detect.Look(t.Detectable(ctx)), nil
+	p := detect.Look(t.Detectable(ctx))
+	if files := leavesOutLanes(ctx, repo, commit); len(files) > 0 {
+		p.Notes = append(p.Notes, fmt.Sprintf(".worktrees is named in %s: tools that leave out what is below it find "+
+			"nothing in lanes, unless lanes are elsewhere: worktrees.dir: ../lanes", text.List(files, 3)))
+	}
+	return p, nil
+}
+
+// toolFiles are the files in which a project tells its tools what to leave out.
+var toolFiles = []string{"pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", ".coveragerc", "conftest.py",
+	"package.json", "jest.config.*", "vitest.config.*", "vite.config.*", ".mocharc*", "karma.conf.*",
+	"playwright.config.*", ".eslintignore", ".eslintrc*", "eslint.config.*", ".prettierignore", "biome.json*",
+	"tsconfig*.json", "deno.json*", ".ignore", ".rgignore", ".golangci.*", "phpunit.xml*", ".rspec", "Makefile",
+	"makefile", "justfile", "*.sh"}
+
+// leavesOutLanes returns the files of tools that name .worktrees at a commit. What cannot be told is no such file.
+func leavesOutLanes(ctx context.Context, repo *git.Repo, commit string) (files []string) {
+	args := []string{"grep", "-l", "-z", "-I", "-F", "-e", ".worktrees", commit, "--"}
+	for _, name := range toolFiles {
+		args = append(args, ":(top,glob)**/"+name)
+	}
+	out, _ := repo.Do(ctx, git.Call{Dir: repo.CommonDir(), Bare: true, Args: args})
+	for _, name := range git.SplitNUL(out) {
+		files = append(files, strings.TrimPrefix(name, commit+":"))
+	}
+	return files
 }
