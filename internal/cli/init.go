@@ -155,7 +155,8 @@ func (i *initCommand) try(ctx context.Context, o opened, r *initResult) error {
 	fmt.Fprintf(i.Stderr, "trying it in a clean checkout of HEAD ...\n")
 	t, err := team.OpenIn(o.workspace, team.Config{ //nolint:contextcheck // OpenIn starts nothing.
 		Settings: tried, Secrets: secretValues(i.App),
-		Environ: i.Env, Home: i.env("HOME"), CacheDir: cacheDir(i.App), Log: i.logger()})
+		Environ: i.Env, Home: i.env("HOME"), UserDir: userDir(i.App), CacheDir: cacheDir(i.App), Log: i.logger(),
+		Sandbox: team.Sandbox(settings.Sandbox), Resources: resources(settings)})
 	if err != nil {
 		return err
 	}
