@@ -34,6 +34,10 @@ type Forward struct {
 // says so.
 func (r *teamRun) forward(ctx context.Context, sum *Summary) {
 	repo, isGit := r.site.repository.(gitRepository)
+	if isGit {
+		branch, err := repo.CurrentBranch(ctx)
+		sum.Detached = err == nil && branch == ""
+	}
 	if r.site.into == "" || !isGit || len(sum.Off) > 0 {
 		return
 	}

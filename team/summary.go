@@ -40,6 +40,8 @@ type Summary struct {
 	Off []muster.TaskID
 	// Forward is what became of the branch that is moved to the target at the end.
 	Forward Forward
+	// Detached says that no branch is checked out that could take the work.
+	Detached bool
 	// Left is what members have changed and what did not land. Where something of it was not given up on purpose,
 	// Code is not 0.
 	Left []Leftover

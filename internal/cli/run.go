@@ -243,7 +243,7 @@ func (a *App) conclude(ctx context.Context, t *team.Team, j Job, sum team.Summar
 		// The summary is computed from the events and the last records, so it is the same for a run that was resumed.
 		end := view.Summary{Run: sum.Run, Code: sum.Code, Text: sum.Text, CheckIsRed: sum.Red, Tasks: sum.Tasks,
 			Unreadable: sum.Unread, OffTarget: sum.Off, GoOn: sum.GoOn, Tally: tally, Now: a.Now(),
-			Moved: sum.Forward.Branch, NotMoved: sum.Forward.Why, IsTemporary: j.isTemporary,
+			Moved: sum.Forward.Branch, NotMoved: sum.Forward.Why, Detached: sum.Detached, IsTemporary: j.isTemporary,
 			WordsShown: j.Conversation != nil, Markdown: !isPlain(a),
 			Unconfined: !j.Settings.Sandbox.On && !j.isTemporary && j.demoDir == ""} // the demo's commands are known
 		if spent, err := readSpending(ctx, t); err == nil { // the run has ended as it has, whatever it cost

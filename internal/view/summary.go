@@ -33,8 +33,9 @@ type Summary struct {
 	// GoOn is what to type behind muster resume.
 	GoOn string
 	// Tally has counted all events of the run.
-	Tally *Tally
-	Now   time.Time
+	Tally    *Tally
+	Now      time.Time
+	Detached bool // no branch is checked out that could take the work
 	// RepositoryFlag stands before the arguments of git and muster when the repository is elsewhere: "-C DIR ".
 	RepositoryFlag string
 	// Moved is the user's branch that was to be moved forward to the target at the end, "" for none, and NotMoved why
@@ -392,6 +393,8 @@ func (s Summary) nextSteps(w *strings.Builder, screen Screen) {
 		fmt.Fprintln(w, "see them:   git "+s.RepositoryFlag+"log --oneline "+target)
 		if s.Moved != "" && s.NotMoved == "" {
 			fmt.Fprintln(w, "taken:      "+text.OneLine(s.Moved)+" was moved forward to them")
+		} else if s.Detached {
+			fmt.Fprintln(w, "take them:  git "+s.RepositoryFlag+"merge "+target+"  (or push that branch: HEAD is detached)")
 		} else {
 			fmt.Fprintln(w, "take them:  muster "+s.RepositoryFlag+"merge")
 		}
