@@ -79,7 +79,8 @@ func (a Access) Rules(paths ...string) (r Rules) {
 // rule. Those of directories come before those of what is below, one for each path. Links on the way to a path are
 // rules with the access link, where no directory that is shown has them. What the rule above it shows is left out.
 //
-// A rule whose path leads over a link in a directory that programs write is left out: they may have made the link.
+// A rule whose path leads over a link in a directory that programs write is left out: they may have made the link. So is
+// one that would show something at a path that is not there in a directory that is only read: nothing can be made there.
 func (r Rules) resolved() Rules {
 	w, links, writable := Walk{}, map[string]string{}, []string(nil)
 	follow := func(x *Rule) (ok bool) {
@@ -131,6 +132,9 @@ func (r Rules) resolved() Rules {
 		isShown := near.Access == Read || near.Access == Write
 		if x.Access == link {
 			return isShown
+		}
+		if _, err := os.Lstat(x.Path); near.Access == Read && x.From != "" && !x.MustExist && err != nil {
+			return true
 		}
 		above = append(above, x)
 		return isShown && x.Access == near.Access && x.From == "" && near.From == "" && !x.MustExist

@@ -120,6 +120,8 @@ func TestRulesAreForWhatPathsLeadTo(t *testing.T) {
 		{Rules{{Path: at("real")}, {Path: at("real/home"), Access: Empty}, {Path: at("real/home/key")}},
 			Rules{{Path: at("real")}, {Path: at("real/home"), Access: Empty}, {Path: at("real/home/key")}}},
 		{Rules{{Path: at("loop/x")}, {Path: at("none/x"), From: base}}, Rules{{at("loop"), link, "loop", false}, {Path: at("loop/x")}, {Path: at("none/x"), From: base}}},
+		{Rules{{Path: at("shown")}, {Path: at("shown/none"), From: base}, {Path: at("shown/deep/x"), From: base}},
+			Rules{{Path: at("shown")}, {Path: at("shown/deep/x"), From: base}}},
 		{Rules{{Path: "/a", Access: Write}, {Path: "/a/b"}, {Path: "/a-b"}, {Path: "/a/"}}, Rules{{Path: "/a"}, {Path: "/a-b"}}},
 	} {
 		before := slices.Clone(c.rules)
