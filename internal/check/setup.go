@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"muster/internal/durable"
 	"muster/internal/localfiles"
 	"muster/internal/setup"
 )
@@ -42,6 +43,9 @@ func (x *run) setUp(ctx context.Context) (res Result, err error) {
 
 // fillSubmodules fills the submodules of the checkout with what the user has of them.
 func (x *run) fillSubmodules(ctx context.Context) error {
+	if durable.IsMissing(filepath.Join(x.spec.Dir, ".gitmodules")) {
+		return nil
+	}
 	launcher, err := x.options.Launch()
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"muster/internal/durable"
 	"muster/internal/git"
 	"muster/internal/proc"
 )
@@ -25,9 +24,6 @@ const fillTimeout = 10 * time.Minute
 func FillSubmodules(
 	ctx context.Context, l proc.Launcher, repo *git.Repo, s proc.Spec, gitDir string,
 ) (empty []string, err error) {
-	if durable.IsMissing(filepath.Join(s.Dir, ".gitmodules")) {
-		return nil, nil
-	}
 	to, err := filepath.Rel(s.Dir, gitDir)
 	if err != nil {
 		return nil, err

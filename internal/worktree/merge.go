@@ -49,8 +49,7 @@ func (l *Lanes) Merge(ctx context.Context, name muster.Name, commit string) (con
 	if err := c.merge(ctx, commit); err != nil {
 		return nil, err
 	}
-	found, err := c.look(ctx)
-	files := found.unmerged
+	files, err := c.unmerged(ctx)
 	if err != nil || len(files) == 0 {
 		return nil, err
 	}
@@ -112,13 +111,28 @@ func (c checkout) merge(ctx context.Context, commit string) error {
 	return err
 }
 
+// unmerged returns the files that git holds as unmerged. Each has up to three entries in the index and is named once.
+func (c checkout) unmerged(ctx context.Context) ([]string, error) {
+	out, err := c.run(ctx, "ls-files", "-z", "--unmerged")
+	if err != nil {
+		return nil, muster.Errorf(muster.Unavailable, "git cannot list the conflicts of lane %s: %w", c.lane.Name, err)
+	}
+	var files []string
+	for entry := range strings.SplitSeq(out, "\x00") { // MODE ID STAGE\tFILE
+		if _, file, ok := strings.Cut(entry, "\t"); ok {
+			files = append(files, file)
+		}
+	}
+	return slices.Compact(files), nil
+}
+
 // unresolved returns the files with a conflict marker, and the unmerged ones that are as the merge left them.
 func (c checkout) unresolved(ctx context.Context) ([]Conflict, error) {
-	found, err := c.look(ctx)
+	unmerged, err := c.unmerged(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return c.openOf(ctx, found.unmerged)
+	return c.openOf(ctx, unmerged)
 }
 
 // openOf is unresolved for the files that git holds as unmerged.
