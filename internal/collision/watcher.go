@@ -39,6 +39,7 @@ package collision
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -197,10 +198,12 @@ func (w *Watcher) Look(ctx context.Context) error {
 	w.changed = map[muster.Name]bool{}
 	w.mu.Unlock()
 	news, err := w.look.look(ctx, changed)
-	if err != nil {
+	w.mu.Lock()
+	if err != nil { // the next one looks again
+		maps.Copy(w.changed, changed)
+		w.mu.Unlock()
 		return err
 	}
-	w.mu.Lock()
 	w.dropStale()
 	for _, n := range news {
 		if n.With != 0 || !n.IsOver { // its owner has merged the target, or has taken its change back
