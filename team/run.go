@@ -467,7 +467,7 @@ func (r *teamRun) emptySubmodules(ctx context.Context, run muster.Run) string {
 	}
 	slices.Sort(empty)
 	return fmt.Sprintf(", perhaps because your checkout does not have the submodules %s, so they are empty in lanes "+
-		"and checks, too: git submodule update --init --recursive", text.List(empty, 5))
+		"and checks, too: git submodule update --init --recursive && git submodule absorbgitdirs", text.List(empty, 5))
 }
 
 // A check that needs what the sandbox has not fails on the base, too. The rule for a red base would then let every red

@@ -49,7 +49,7 @@ func checkHidden(a *App, root string, found *workspace.Findings) {
 		found.Add("sandbox", workspace.Healthy, "commands see your settings of tools: "+text.List(whole, 20), "")
 	}
 	for _, path := range partly {
-		found.Add("sandbox", workspace.Note, "commands see "+path+" without the credentials in it",
+		found.Add("sandbox", workspace.Note, "commands see "+path+" without what may be a credential",
 			fmt.Sprintf("to show all of it, in your own config.yaml: sandbox: {read: %q}", path))
 	}
 }

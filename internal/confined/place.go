@@ -130,9 +130,9 @@ func (p *Place) settings() (r sandbox.Rules, err error) {
 		return nil, nil
 	}
 	files := toolsettings.Find(p.Home, p.Environ)
-	direnv, err := toolsettings.Direnv(p.Home, p.Environ)
 	config := toolsettings.File{Text: []byte(p.Repo.UsersConfig()), Path: filepath.Join(p.Home, ".gitconfig")}
-	for _, f := range append(files, direnv, config) {
+	files = append(files, toolsettings.Certificates(p.Environ)...)
+	for _, f := range append(files, toolsettings.Direnv(p.Home, p.Environ), config) {
 		kept, keepErr := p.keep(string(f.Text))
 		err = cmp.Or(err, keepErr)
 		r = append(r, sandbox.Rule{Path: kept}, sandbox.Rule{Path: f.Path, From: kept})

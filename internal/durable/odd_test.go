@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"muster"
 	"muster/internal/durable"
@@ -87,9 +88,11 @@ func TestGiveToOwner(t *testing.T) {
 		os.WriteFile(filepath.Join(dir, "refs", "heads", "main"), nil, 0o400), os.WriteFile(filepath.Join(base, "passwords"), nil, 0o600),
 		os.Link(filepath.Join(base, "passwords"), filepath.Join(dir, "second name")), os.Symlink(filepath.Join(base, "passwords"), filepath.Join(dir, "link")),
 		syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600), os.Lchown(dir, 65534, 65534)))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "older"), nil, 0o600))
+	require.NoError(t, os.Chtimes(filepath.Join(dir, "older"), time.Unix(1, 0), time.Unix(1, 0)))
 	durable.GiveToOwner(dir, "others")
 	for name, isGiven := range map[string]bool{"git/refs": true, "git/refs/heads": true, "git/refs/heads/main": true,
-		"passwords": false, "git/second name": false, "git/link": false, "git/pipe": false, "git/others": false, "git/others/in": false} {
+		"passwords": false, "git/second name": false, "git/link": false, "git/pipe": false, "git/others": false, "git/older": false, "git/others/in": false} {
 		fi := require.Value(os.Lstat(filepath.Join(base, name)))(t)
 		if got := fi.Sys().(*syscall.Stat_t).Uid == 65534; got != isGiven {
 			t.Errorf("%s is the owner's: %v", name, got)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -48,6 +49,14 @@ const openNonblock = syscall.O_NONBLOCK
 // isNeverOpened reports whether an open failed because the name is a socket's, or that of a pipe without a reader.
 func isNeverOpened(err error) bool { return errors.Is(err, syscall.ENXIO) }
 
+// device returns the number of the file system of a file.
+func device(fi fs.FileInfo) uint64 {
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Dev) //nolint:unconvert,gosec // It is another type on some systems.
+	}
+	return 0
+}
+
 // links returns how many names a file has.
 func links(fi fs.FileInfo) uint64 {
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
@@ -72,12 +81,15 @@ func giveToOwner(f *os.File) {
 	}
 }
 
-// GiveToOwner gives what other programs of root, such as git, have made below a directory to the owner of the directory
-// above it. What lies below a directory of except, a path relative to dir, stays: it belongs to the commands that write
-// there.
+// began is when this process began, on the clock of file systems, which may be some milliseconds behind.
+var began = time.Now().Add(-time.Second)
+
+// GiveToOwner gives what root's programs, such as git, have written below a directory since this process began to the
+// owner of that directory. What lies below a directory of except, a path relative to dir, stays: it belongs to the
+// commands that write there.
 //
-// The owner may change files meanwhile, so nothing is looked up outside of dir, and a file with a second name, which
-// may be root's own, stays root's.
+// The owner may change files meanwhile. Lookups never leave dir and its file system, and files with more than one link,
+// which may be root's own, keep their owner.
 func GiveToOwner(dir string, except ...string) {
 	up, err := os.Stat(dir)
 	root, rootErr := os.OpenRoot(dir)
@@ -95,7 +107,11 @@ func GiveToOwner(dir string, except ...string) {
 		if slices.Contains(except, path) {
 			return fs.SkipDir
 		}
-		if info, err := d.Info(); err != nil || !IsOwn(info) {
+		info, err := d.Info()
+		if err == nil && d.IsDir() && device(info) != device(up) {
+			return fs.SkipDir
+		}
+		if err != nil || !IsOwn(info) || info.ModTime().Before(began) {
 			return nil
 		}
 		f, err := root.OpenFile(path, os.O_RDONLY|openNonblock, 0)
@@ -103,7 +119,8 @@ func GiveToOwner(dir string, except ...string) {
 			return nil
 		}
 		defer f.Close()
-		if info, err := f.Stat(); err == nil && (info.IsDir() || links(info) == 1) {
+		isPlain := func(info fs.FileInfo) bool { return device(info) == device(up) && links(info) == 1 }
+		if info, err := f.Stat(); err == nil && (info.IsDir() || isPlain(info)) {
 			giveToOwner(f)
 		}
 		return nil

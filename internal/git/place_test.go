@@ -569,6 +569,7 @@ func TestUsersConfig(t *testing.T) {
 	gittest.Git(t, root, "config", "user.name", "Only Here")
 	users := filepath.Join(t.TempDir(), "config")
 	require.NoError(t, os.WriteFile(users, []byte("[user]\n\tname = Ann\n\tsigningKey = x\n[init]\n\tdefaultBranch = trunk\n[commit]\n\tgpgSign\n"+
+		"[mytool]\n\tlogin = ann:c2VjcmV0\n[alias]\n\tdep = !curl -H 'Authorization: Bearer c2VjcmV0'\n\tup = !GITLAB_TOKEN=c2VjcmV0 glab\n"+
 		"[http \"https://x/\"]\n\textraHeader = AUTHORIZATION: basic c2VjcmV0\n[diff]\n\texternal = evil\n[alias]\n\tst = status\n"), 0o600))
 	t.Setenv("GIT_CONFIG_GLOBAL", users)
 	repo := require.Value(Open(t.Context(), root))(t)

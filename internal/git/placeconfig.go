@@ -23,12 +23,18 @@ type placeConfig struct {
 var (
 	foreignSections = []string{"include", "includeif", "credential", "http", "url", "safe", "gpg",
 		"sendemail", "imap", "worktree", "filter", "merge", "maintenance", "gc", "trace2"}
+	// usersSections are those of git itself. Of the user's own settings all others are of other programs, which keep
+	// tokens there.
+	usersSections = []string{"user", "init", "core", "alias", "color", "pull", "push", "rebase", "merge", "diff",
+		"status", "commit", "branch", "fetch", "log", "rerere", "tag", "column", "i18n", "advice", "grep", "blame",
+		"format", "stash", "switch", "checkout", "help", "transfer", "receive", "apply", "am", "mailmap", "notes",
+		"pack", "index", "lfs", "feature", "submodule", "pretty", "versionsort", "author", "committer"}
 	foreignKeys = []string{"core.worktree", "core.bare", "core.hookspath", "core.fsmonitor", "core.sshcommand",
 		"core.gitproxy", "core.askpass", "core.excludesfile", "core.attributesfile", "core.alternaterefscommand",
 		"core.repositoryformatversion", "core.prefersymlinkrefs", "core.splitindex", "core.untrackedcache",
 		"commit.gpgsign", "tag.gpgsign", "tag.forcesignannotated", "user.signingkey", "user.name", "user.email",
 		"index.sparse", "feature.manyfiles", "submodule.alternatelocation", "diff.external", "log.showsignature",
-		"merge.verifysignatures", "blame.ignorerevsfile", "init.templatedir"}
+		"merge.verifysignatures", "blame.ignorerevsfile", "init.templatedir", "commit.template"}
 )
 
 // newPlaceConfig keeps what is of use in a place of a whole config. Members commit as muster does.
@@ -48,7 +54,9 @@ func newPlaceConfig(values []scoped, as person, ignore, attributes string) (c pl
 		case redact.IsCredential(name) && !slices.Contains(foreignSections, section):
 			c.secret = append(c.secret, Setting{v.key, v.value})
 			continue
-		case isProgram, slices.Contains(foreignKeys, v.key), slices.Contains(foreignSections, section) && !isStyle,
+		case isProgram, v.isUsers() && !slices.Contains(usersSections, section),
+			len(redact.InText(name+"="+v.value)) > 0, slices.Contains(foreignKeys, v.key),
+			slices.Contains(foreignSections, section) && !isStyle,
 			len(redact.InURLs(v.key)) > 0:
 			continue
 		case section == "extensions":

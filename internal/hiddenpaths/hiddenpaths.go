@@ -17,7 +17,7 @@ import (
 	"muster/internal/toolchains"
 )
 
-// Paths is what of the user's machine programs do not see.
+// Paths holds the directories that the environment names and the sandbox hides.
 type Paths struct {
 	home  string
 	shown []string // directories below the home directory, and their parts that programs see
@@ -32,8 +32,8 @@ type Paths struct {
 }
 
 // Find returns what programs under the rules do not see of what an environment names. home is the user's home
-// directory; "" is none. In the directories own nothing is said to be hidden: their absence has other reasons. tell
-// tells the user, once, what a program has missed.
+// directory; "" is none. Paths below the directories own are never reported. tell tells the user,
+// once, what a program has missed.
 func Find(env []string, home string, r sandbox.Rules, own []string, tell func(text string)) *Paths {
 	p := &Paths{home: home, shown: slices.Clone(own), tell: tell}
 	for _, x := range r {
@@ -95,7 +95,7 @@ func (t *tail) Write(data []byte) (int, error) {
 func (p *Paths) explain(reader io.Writer, path string) {
 	_, _ = fmt.Fprintf(reader,
 		"[%s is hidden from commands; only the user can show it, with the setting sandbox.read]\n", path)
-	dir := p.named(path) // what the user has not named is not asked for
+	dir := p.named(path) // only directories that the environment names are suggested
 	if _, told := p.told.LoadOrStore(dir, true); dir != "" && !told && p.tell != nil {
 		p.tell(fmt.Sprintf("%s is hidden from commands, and one has failed without it; to show it, in your own "+
 			"config.yaml: sandbox: {read: %q}", text.OneLine(path), dir))
@@ -171,8 +171,8 @@ func (p *Paths) programDir(name string) string {
 }
 
 // isHidden reports whether a path is in a hidden directory that the environment names, or below the home directory
-// and not shown. Whether it is there is not looked at: its reader is not to learn that. Of keys nobody is to ask for,
-// nothing is said.
+// and not shown. It does not check that the path exists, so that the output does not reveal it. Paths with keys are
+// never named.
 func (p *Paths) isHidden(path string) bool {
 	isIn := func(dir string) bool { return sandbox.IsBelow(dir, path) }
 	return p.named(path) != "" ||

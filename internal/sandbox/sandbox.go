@@ -79,8 +79,9 @@ func (a Access) Rules(paths ...string) (r Rules) {
 // rule. Those of directories come before those of what is below, one for each path. Links on the way to a path are
 // rules with the access link, where no directory that is shown has them. What the rule above it shows is left out.
 //
-// A rule whose path leads over a link in a directory that programs write is left out: they may have made the link. So is
-// one that would show something at a path that is not there in a directory that is only read: nothing can be made there.
+// A rule whose path leads over a link in a directory that programs write is left out: they may have made the link. So
+// is one that would show something at a path that is not there in a directory that is only read: nothing can be made
+// there.
 func (r Rules) resolved() Rules {
 	w, links, writable := Walk{}, map[string]string{}, []string(nil)
 	follow := func(x *Rule) (ok bool) {

@@ -95,6 +95,7 @@ func Rules(env []string, home string, hidden ...string) sandbox.Rules {
 type guard struct {
 	rules    sandbox.Rules
 	home     string   // "" is none
+	config   string   // XDG_CONFIG_HOME
 	homes    []string // of all users, and where all users write
 	settings []string // directories of settings and data, such as ~/.config
 	hidden   []string // what nothing of is shown, such as ~/.ssh
@@ -110,7 +111,8 @@ var (
 )
 
 func newGuard(env []string, home string, hidden []string) *guard {
-	g := &guard{homes: slices.Concat(sandbox.Homes(), sandbox.TemporaryDirs), walk: sandbox.Walk{}}
+	g := &guard{config: proc.Variable(env, "XDG_CONFIG_HOME"), walk: sandbox.Walk{},
+		homes: slices.Concat(sandbox.Homes(), sandbox.TemporaryDirs)}
 	if filepath.IsAbs(home) && filepath.Clean(home) != "/" {
 		g.home = g.real(home)
 		g.homes = append(g.homes, g.home)
@@ -146,8 +148,8 @@ func (g *guard) real(path string) string {
 	return real
 }
 
-// show shows a path that is there, if what it leads to may be shown and is wanted, and the system has not both. If nil,
-// all is wanted.
+// show adds a rule for a path that exists, if its target passes mayShow and isWanted, and the system's rules do not
+// show both already. A nil isWanted accepts everything.
 func (g *guard) show(path string, isWanted func(real string) bool) {
 	real := g.real(path)
 	if _, err := os.Stat(real); err != nil || sandbox.IsOfSystem(path) && sandbox.IsOfSystem(real) {
@@ -195,23 +197,48 @@ func (g *guard) showPath(dir string) {
 	if real != filepath.Clean(dir) { // an installation is found by both names of its programs
 		g.showInstallation(real)
 	}
-	if sandbox.IsOfSystem(real) || !g.shows(real) {
+	// A link that a member has landed must not decide what is shown.
+	if sandbox.IsOfSystem(real) || !g.shows(real) || g.isInRepository(real) {
 		return
 	}
 	entries, _ := os.ReadDir(real) // one that cannot be read has no programs either
-	for _, e := range entries {
+	for _, e := range entries[:min(len(entries), maxLinks)] {
 		program := g.real(filepath.Join(real, e.Name()))
 		if e.Type()&fs.ModeSymlink == 0 || sandbox.IsOfSystem(program) || g.shows(program) {
 			continue
 		}
 		g.show(program, func(string) bool {
 			st, err := os.Stat(program)
-			return err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0
+			return err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 && !g.isConfig(program)
 		})
 		if g.shows(program) {
 			g.showInstallation(filepath.Dir(program))
 		}
 	}
+}
+
+// maxLinks is of how many names of a directory of PATH the links are followed.
+const maxLinks = 500
+
+// isConfig reports whether a program lies in a directory of settings, as of ~/.config, where programs keep tokens.
+func (g *guard) isConfig(real string) bool {
+	return slices.ContainsFunc(g.settings, func(dir string) bool {
+		return (filepath.Base(dir) == ".config" || filepath.Base(dir) == "Application Support" ||
+			dir == g.real(g.config)) && sandbox.IsBelow(dir, real)
+	})
+}
+
+// isInRepository reports whether a directory is in a working tree of git that is no toolchain.
+func (g *guard) isInRepository(real string) bool {
+	for dir := real; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		// One of a home directory has the user's settings, unless the team works there.
+		git := filepath.Join(dir, ".git")
+		isUsers := slices.Contains(g.homes, dir) && !slices.Contains(g.hidden, git)
+		if hasOneOf(dir, ".git") && !isUsers {
+			return !isToolClone(dir)
+		}
+	}
+	return false
 }
 
 // shows reports whether one of the rules so far shows a path.

@@ -6,10 +6,10 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/BurntSushi/toml"
 	"github.com/goccy/go-yaml"
@@ -17,13 +17,44 @@ import (
 	"muster/internal/redact"
 )
 
-// clean returns a file without its credentials, and how many there were. ok is false where that is not possible.
+// What is kept of a file is named here, and all else is left out: credentials have too many names.
+
+// kept are the keys whose values are kept: where packages come from, how a server is reached, and how builds go. They
+// are in small letters, with dashes for other signs.
+var kept = regexp.MustCompile(`^(` + strings.Join([]string{
+	`registry`, `.*-registry`, `npmregistryserver`, `unsafehttpwhitelist`, `enablestrictssl`, // of npm, yarn
+	`nodelinker`,
+	`strict-ssl`, `always-auth`, `save-exact`, `save-prefix`, `package-lock`, `legacy-peer-deps`, `engine-strict`,
+	`node-linker`, `shamefully-hoist`, `auto-install-peers`, `fund`, `audit`,
+	`index-url`, `extra-index-url`, `index`, `default-index`, `find-links`, `no-index`, `trusted-host`, // of pip, uv
+	`index-strategy`, `prerelease`, `python-preference`, `resolution`, `only-binary`, `no-binary`, `require-virtualenv`,
+	`replace-with`, `default`, `protocol`, `git-fetch-with-cli`, `offline`, `jobs`, `rustflags`, `linker`, // of cargo
+	`target`, `incremental`, `opt-level`, `debug`, `lto`,
+	`channels`, `default-channels`, `channel-alias`, `channel-priority`, `ssl-verify`, // of conda
+	`url`, `urls`, `name`, `type`, `mirror`, `mirrors`, `bundle-mirror-.*`, `sources`, `packagist-org`, `resolver`,
+	`location`, `explicit`, `format`,
+	`go[a-z0-9]*`, `cgo-.*`, // of go
+	`org-gradle-(parallel|caching|daemon|configureondemand|configuration-cache|java-home|workers-max)`,
+	`android-(use|enable)[a-z]*`, `kotlin-.*`,
+	`proxy`, `.*-proxy`, `http-proxyhost`, `systemprop-https?-(proxyhost|proxyport|nonproxyhosts)`, `no-?proxy`,
+	`cafile`, `cainfo`, `ca-bundle`, `cert`, `timeout`, `.*-timeout`, `retr(y|ies)`, `legacy-version-file`,
+}, `|`) + `)$`)
+
+// keptElements are the elements of XML that are kept, with their attributes key, value, pattern and those of xmlns.
+var keptElements = strings.Fields(`settings localRepository interactiveMode offline pluginGroups pluginGroup mirrors
+	mirror id name url mirrorOf layout blocked profiles profile activation activeByDefault activeProfiles activeProfile
+	repositories repository pluginRepositories pluginRepository releases snapshots enabled updatePolicy checksumPolicy
+	proxies proxy active protocol host port nonProxyHosts toolchains toolchain type provides version vendor jdkHome
+	configuration packageSources add clear disabledPackageSources packageSourceMapping packageSource package`)
+
+// clean returns what is kept of a file, and how many settings were left out. ok is false where it cannot be read.
 func clean(format string, data []byte) (_ []byte, leftOut int, ok bool) {
 	c := &cleaner{}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	var err error
 	switch format {
-	case "toml":
+	case "toml", "mise":
+		c.areTools = format == "mise"
 		data, err = c.values(data, toml.Unmarshal, toml.Marshal)
 	case "yaml":
 		data, err = c.values(data, yaml.Unmarshal, yaml.Marshal)
@@ -31,18 +62,23 @@ func clean(format string, data []byte) (_ []byte, leftOut int, ok bool) {
 		data, err = c.values(data, json.Unmarshal, json.Marshal)
 	case "xml":
 		data, err = c.xml(data)
-	case "code":
-		if hasCredential(string(data)) {
-			err = errors.New("a program with a credential")
-		}
+	case "urls":
+		c.areURLs = true
+		data = c.lines(string(data))
+	case "versions":
+		data = c.versions(string(data))
 	default:
 		data = c.lines(string(data))
 	}
 	return data, c.n, err == nil
 }
 
-// cleaner counts what it leaves out.
-type cleaner struct{ n int }
+// cleaner counts what it leaves out. Where areTools is set, it keeps the versions of the table tools alone; where
+// areURLs is, each key.
+type cleaner struct {
+	areTools, areURLs bool
+	n                 int
+}
 
 func (c *cleaner) values(
 	data []byte, read func([]byte, any) error, write func(any) ([]byte, error),
@@ -51,6 +87,19 @@ func (c *cleaner) values(
 	if err := read(data, &all); err != nil {
 		return nil, err
 	}
+	if c.areTools {
+		maps.DeleteFunc(all, func(key string, _ any) bool {
+			if key != "tools" {
+				c.n++
+			}
+			return key != "tools"
+		})
+	}
+	c.table(all)
+	return write(all)
+}
+
+func (c *cleaner) table(all map[string]any) {
 	for key, v := range all {
 		if kept, ok := c.value(key, v); ok {
 			all[key] = kept
@@ -58,24 +107,19 @@ func (c *cleaner) values(
 			delete(all, key)
 		}
 	}
-	return write(all)
 }
 
 // value returns what is kept of the value of a key; ok is false where that is nothing.
 func (c *cleaner) value(key string, v any) (kept any, ok bool) {
 	switch v := v.(type) {
 	case map[string]any:
-		for key, inner := range v {
-			if kept, ok := c.value(key, inner); ok {
-				v[key] = kept
-			} else {
-				delete(v, key)
-			}
-		}
+		c.table(v)
+		return v, len(v) > 0
 	case []map[string]any: // of TOML
 		for _, inner := range v {
-			_, _ = c.value(key, inner)
+			c.table(inner)
 		}
+		return v, true
 	case []any:
 		all := v[:0]
 		for _, inner := range v {
@@ -83,70 +127,99 @@ func (c *cleaner) value(key string, v any) (kept any, ok bool) {
 				all = append(all, kept)
 			}
 		}
-		return all, true
+		return all, len(all) > 0
 	case string:
 		return c.text(key, v)
 	}
-	return v, true
+	return c.other(key, v)
+}
+
+// other is value for what is no text.
+func (c *cleaner) other(key string, v any) (any, bool) {
+	if c.areTools || isKept(key) {
+		return v, true
+	}
+	c.n++
+	return nil, false
 }
 
 // text returns what is kept of the text that a key has.
-func (c *cleaner) text(key, v string) (kept string, ok bool) {
-	kept = urlUser.ReplaceAllString(v, "://")
-	kept = condaToken.ReplaceAllString(kept, "/")
-	if kept != v {
-		c.n++
-	}
-	isURL := strings.Contains(v, "://")
-	if !isURL && isCredential(key) && !isWord(v) || hasCredential(kept) {
-		c.n++
-		return "", false
-	}
-	return kept, true
-}
-
-// lines returns a file whose lines are a key and a value, or a value alone.
-func (c *cleaner) lines(text string) []byte {
-	var kept strings.Builder
-	isKey := false // in a private key
-	for line := range strings.Lines(text) {
-		isKey = isKey || strings.Contains(line, "-----BEGIN")
-		switch key, value, hasKey := cutSetting(line); {
-		case isKey:
-			isKey = !strings.Contains(line, "-----END")
-			c.n++
-		case isComment(line):
-		case !hasKey:
-			if v, ok := c.text("", line); ok {
-				kept.WriteString(v)
+func (c *cleaner) text(key, v string) (string, bool) {
+	if c.areURLs || c.areTools && version.MatchString(v) || !c.areTools && isKept(key) {
+		if text, ok := withoutUser(v); ok {
+			if text != v {
+				c.n++
 			}
-		default:
-			if v, ok := c.text(key, value); ok && !hasCredential(line[:len(line)-len(value)]+v) {
-				kept.WriteString(line[:len(line)-len(value)] + v)
-			}
+			return text, true
 		}
 	}
-	return []byte(kept.String())
+	c.n++
+	return "", false
 }
 
-func isComment(line string) bool {
-	line = strings.TrimSpace(line)
-	return strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") || strings.HasPrefix(line, "--")
+// lines returns a file whose lines are a key and a value, sections, and values that belong to the key above.
+func (c *cleaner) lines(text string) []byte {
+	var out strings.Builder
+	key := "" // of the lines that begin with blanks
+	for line := range strings.Lines(text) {
+		trimmed := strings.TrimSpace(line)
+		name, value, hasKey := cutSetting(line)
+		isMore := line != strings.TrimLeft(line, " \t") && key != ""
+		switch {
+		case trimmed == "" || strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, ";"):
+			continue
+		case strings.HasPrefix(trimmed, "[") && strings.HasSuffix(trimmed, "]"):
+			key = ""
+			out.WriteString(line)
+			continue
+		case isMore && (!hasKey || strings.Contains(trimmed, "://")):
+			name, value = key, line
+		case hasKey:
+			key = name
+		}
+		if !hasKey && !isMore {
+			name = trimmed
+		}
+		if kept, ok := c.text(name, value); ok {
+			out.WriteString(line[:len(line)-len(value)] + kept)
+		}
+	}
+	return []byte(out.String())
 }
 
-// cutSetting cuts a line such as "key = value" or "key: value". The keys of npm may have a host before them.
+// cutSetting cuts a line such as "key = value", "key: value" or "key value". Before the key of npm may stand a scope.
 func cutSetting(line string) (key, value string, ok bool) {
-	at := strings.IndexByte(line, '=')
+	whole := line
+	line = strings.TrimLeft(line, " \t")
+	at := strings.IndexAny(strings.TrimRight(line, " \t\r\n"), "= \t")
 	if colon := strings.Index(line, ": "); colon >= 0 && (at < 0 || colon < at) {
 		at = colon
 	}
-	if at < 0 {
-		return "", line, false
+	if at < 1 {
+		return "", whole, false
 	}
-	return strings.Trim(line[:at], " \t\"'"), line[at+1:], true
+	value = line[at+1:]
+	if rest := strings.TrimLeft(value, " \t"); strings.HasPrefix(rest, "=") && line[at] != '=' { // key = value
+		value = rest[1:]
+	}
+	key = strings.Trim(line[:at], " \t\"'")
+	return key, value, key != ""
 }
 
-// xml returns a file without the elements and attributes that name a credential.
+// versions returns a file that has a version, or a tool and its versions, in each line.
+func (c *cleaner) versions(text string) []byte {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		if version.MatchString(strings.TrimSpace(line)) {
+			out.WriteString(line)
+		} else if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") {
+			c.n++
+		}
+	}
+	return []byte(out.String())
+}
+
+// xml returns a file with the elements that are kept.
 func (c *cleaner) xml(data []byte) ([]byte, error) {
 	var out bytes.Buffer
 	d, e := xml.NewDecoder(bytes.NewReader(data)), xml.NewEncoder(&out)
@@ -161,30 +234,28 @@ func (c *cleaner) xml(data []byte) ([]byte, error) {
 		}
 		switch t := token.(type) {
 		case xml.StartElement:
-			isNamed := func(a xml.Attr) bool { return a.Name.Local == "key" && isCredential(a.Value) } // of NuGet
-			if isCredential(t.Name.Local) || slices.Contains(xmlSecrets, t.Name.Local) ||
-				slices.ContainsFunc(t.Attr, isNamed) {
+			if !slices.Contains(keptElements, t.Name.Local) {
 				c.n++
 				if err := skip(d); err != nil {
 					return nil, err
 				}
 				continue
 			}
-			t.Attr = slices.DeleteFunc(t.Attr, func(a xml.Attr) bool {
-				_, ok := c.text(a.Name.Local, a.Value)
-				return !ok && a.Name.Local != "key"
-			})
-			for i := range t.Attr {
-				t.Attr[i].Value, _ = c.text("", t.Attr[i].Value)
-				t.Attr[i].Name = rawName(t.Attr[i].Name)
+			attributes := t.Attr[:0]
+			for _, a := range t.Attr {
+				isOfFile := a.Name.Space == "xmlns" || a.Name.Local == "xmlns" || a.Name.Space == "xsi"
+				value, ok := withoutUser(a.Value)
+				if ok && (isOfFile || slices.Contains([]string{"key", "value", "pattern"}, a.Name.Local)) {
+					attributes = append(attributes, xml.Attr{Name: rawName(a.Name), Value: value})
+				}
 			}
-			t.Name = rawName(t.Name)
+			t.Attr, t.Name = attributes, rawName(t.Name)
 			token = t
 		case xml.EndElement:
 			t.Name = rawName(t.Name)
 			token = t
 		case xml.CharData:
-			kept, ok := c.text("", string(t))
+			kept, ok := withoutUser(string(t))
 			if token = xml.CharData(kept); !ok {
 				continue
 			}
@@ -222,45 +293,35 @@ func skip(d *xml.Decoder) error {
 	return nil
 }
 
-// xmlSecrets are elements that have credentials of Maven and NuGet, whatever theirs are named.
-var xmlSecrets = []string{"servers", "packageSourceCredentials", "apikeys", "privateKey", "clientCertificates"}
-
 var (
-	urlUser    = regexp.MustCompile(`://[^/\s"'@]*@`)
-	condaToken = regexp.MustCompile(`/t/[^/\s]+/`)
-	private    = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY`)
-	// given is a name of a credential, with its value.
-	given = regexp.MustCompile(`(?i)(token|secret|password|passwd|passphrase|_auth|authident|api_?key|access_?key)` +
-		`[\w.-]*["']?\s*[=:(]?\s*["'][^"'$]+["']`)
+	urlUser    = regexp.MustCompile(`(://|^\s*["']?)[^/\s"'@]*@`)
+	condaToken = regexp.MustCompile(`/t/[^/\s"']+`)
+	version    = regexp.MustCompile(`^[A-Za-z0-9 .@/+:*~^<>=_-]{1,80}$`)
 	// known are the forms of widespread tokens.
 	known = regexp.MustCompile(`\b(gh[pousr]_|github_pat_|npm_|glpat-|pypi-|AKC|AKIA|xox[abp]-|sk-|hf_)` +
 		`[A-Za-z0-9_-]{16,}`)
 )
 
-// hasCredential reports whether a text gives a value to what has the name of a credential, or has a known token in it.
-func hasCredential(text string) bool {
-	return private.MatchString(text) || given.MatchString(text) || known.MatchString(text) ||
-		len(redact.InText(text)) > 0
+// withoutUser returns a value without the user and the token of a URL; ok is false where it has a secret all the same.
+func withoutUser(v string) (_ string, ok bool) {
+	v = condaToken.ReplaceAllString(urlUser.ReplaceAllString(v, "$1"), "")
+	return v, !known.MatchString(v) && !strings.Contains(v, "PRIVATE KEY") && len(redact.InText(v)) == 0
 }
 
-// isCredential reports whether a key of a file is that of a credential. Many are written like npmAuthToken.
-func isCredential(key string) bool {
-	if at := strings.LastIndexAny(key, ":/"); at >= 0 { // of a host of npm's
-		key = key[at+1:]
-	}
-	var words strings.Builder
-	for i, r := range key {
-		if i > 0 && unicode.IsUpper(r) && !unicode.IsUpper(rune(key[i-1])) {
-			words.WriteByte('_')
+// isKept reports whether the value of a key is kept. The keys of npm may have a scope or a host before them: those of a
+// host are credentials, but for its certificates.
+func isKept(key string) bool {
+	if at := strings.LastIndexByte(key, ':'); at >= 0 {
+		if strings.HasPrefix(key, ":") { // of Ruby
+			key = key[1:]
+		} else if !strings.HasPrefix(key, "@") && !strings.HasPrefix(key, "BUNDLE_") {
+			return false
+		} else if key[0] == '@' {
+			key = key[at+1:]
 		}
-		words.WriteRune(r)
 	}
-	name := words.String()
-	return redact.IsCredential(name) && !strings.HasPrefix(strings.ToLower(name), "bundle_mirror")
-}
-
-// isWord reports whether a value is that of a switch, and no credential.
-func isWord(v string) bool {
-	return slices.Contains([]string{"", "true", "false", "legacy", "web", "subprocess", "disabled"},
-		strings.ToLower(strings.Trim(v, " \t\r\n\"'")))
+	if key == "GOAUTH" { // a command
+		return false
+	}
+	return kept.MatchString(strings.ToLower(strings.NewReplacer("_", "-", ".", "-", " ", "-").Replace(key)))
 }

@@ -1,19 +1,17 @@
 // Package toolsettings finds the settings that package managers, version managers and compilers keep in the user's home
-// directory, such as the registries of npm and the mirrors of pip, and takes the credentials out of them. Confined
-// programs see what is left; of the files themselves they see nothing.
+// directory, and takes from them what says where packages come from, how a server is reached, and which versions are
+// used. Confined programs see that; of the files themselves, which often have credentials, they see nothing.
 //
-// Files of a structured format are read and written again, so comments and the order of their keys are lost. What
-// cannot be read, or is a program with a credential in it, is left out as a whole.
+// Comments are lost, and in structured formats the order of keys. Files that cannot be parsed are left out.
 package toolsettings
 
 import (
 	"cmp"
 	_ "embed"
+	"encoding/pem"
 	"path/filepath"
 	"strings"
 	"sync"
-
-	"github.com/BurntSushi/toml"
 
 	"muster/internal/durable"
 	"muster/internal/proc"
@@ -23,9 +21,9 @@ import (
 type File struct {
 	// Path is where a tool looks for it.
 	Path string
-	// Text is what it has without its credentials. The file itself may have one at any time, as after npm login.
+	// Text is what of it may be shown. Do not show Path itself: npm login may add a token later.
 	Text []byte
-	// LeftOut is how many credentials it has.
+	// LeftOut is how many settings Text lacks.
 	LeftOut int
 }
 
@@ -62,9 +60,7 @@ func Find(home string, env []string) (found []File) {
 		if err != nil { // for the tool it is none either
 			continue
 		}
-		if !hasCredential(string(data)) {
-			found = append(found, File{Path: path, Text: data})
-		} else if text, n, ok := clean(e.format, data); ok {
+		if text, n, ok := clean(e.format, data); ok {
 			found = append(found, File{Path: path, Text: text, LeftOut: n})
 		}
 	}
@@ -77,10 +73,13 @@ func GoVariable(home string, env []string, name string) (value string) {
 		return value
 	}
 	path := cmp.Or(proc.Variable(env, "GOENV"), pathOf(home, env, ".config/go/env"))
+	if !filepath.IsAbs(path) { // "off"
+		return ""
+	}
 	data, _ := durable.ReadRegular(path, maxSize) // there may be none
 	for line := range strings.Lines(string(data)) {
 		if v, ok := strings.CutPrefix(line, name+"="); ok {
-			value = urlUser.ReplaceAllString(strings.TrimSpace(v), "://")
+			value, _ = withoutUser(strings.TrimSpace(v))
 		}
 	}
 	return value
@@ -104,18 +103,35 @@ func pathOf(home string, env []string, name string) string {
 // direnvConfig is the file in which direnv finds the directories whose .envrc may be run.
 const direnvConfig = ".config/direnv/direnv.toml"
 
-// Direnv returns the user's settings of direnv in which all directories may be used: a confined program can run what
-// stands in an .envrc anyway, and the user has allowed that of the checkout by its path alone.
-func Direnv(home string, env []string) (f File, err error) {
-	f.Path = pathOf(home, env, direnvConfig)
-	data, _ := durable.ReadRegular(f.Path, maxSize) // there may be none
-	var settings map[string]any
-	if toml.Unmarshal(data, &settings) != nil || settings == nil {
-		settings = map[string]any{}
+// Direnv returns settings of direnv in which all directories may be used: a confined program can run what stands in an
+// .envrc anyway, and the user has allowed that of the checkout by its path alone.
+func Direnv(home string, env []string) File {
+	return File{Path: pathOf(home, env, direnvConfig), Text: []byte("[whitelist]\nprefix = [\"/\"]\n")}
+}
+
+// certificateVariables name files with the certificates of authorities.
+var certificateVariables = []string{"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "PIP_CERT",
+	"REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"}
+
+// Certificates returns the files of certificates that an environment names, without keys.
+func Certificates(env []string) (found []File) {
+	for _, name := range certificateVariables {
+		path := proc.Variable(env, name)
+		data, err := durable.ReadRegular(path, maxSize)
+		if err != nil || !filepath.IsAbs(path) {
+			continue
+		}
+		var text []byte
+		for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+			if strings.HasSuffix(block.Type, "CERTIFICATE") {
+				text = append(text, pem.EncodeToMemory(block)...)
+			}
+		}
+		if len(text) > 0 {
+			found = append(found, File{Path: path, Text: text})
+		}
 	}
-	settings["whitelist"] = map[string]any{"prefix": []string{"/"}}
-	f.Text, err = toml.Marshal(settings)
-	return f, err
+	return found
 }
 
 // Environ returns the variables that tools need in a checkout at dir beside those of env: with mise its settings are

@@ -394,7 +394,8 @@ func (s Summary) nextSteps(w *strings.Builder, screen Screen) {
 		if s.Moved != "" && s.NotMoved == "" {
 			fmt.Fprintln(w, "taken:      "+text.OneLine(s.Moved)+" was moved forward to them")
 		} else if s.Detached {
-			fmt.Fprintln(w, "take them:  git "+s.RepositoryFlag+"merge "+target+"  (or push that branch: HEAD is detached)")
+			fmt.Fprintf(w, "take them:  git %smerge %s  (or push that branch: HEAD is detached)\n", s.RepositoryFlag,
+				target)
 		} else {
 			fmt.Fprintln(w, "take them:  muster "+s.RepositoryFlag+"merge")
 		}

@@ -12,8 +12,9 @@ import (
 	"muster/internal/worktree"
 )
 
-// Lost returns the lanes of which only git knows any more, sorted: somebody has removed the state of the team, as git
-// clean -fdx does. They are branches wt/NAME that muster has made, with or without their directories.
+// Lost returns the lanes that git still has and the state of the team does not, sorted: somebody has removed the state
+// of the team, as git clean -fdx does. They are branches wt/NAME that muster has made, with or without their
+// directories.
 func (w *Workspace) Lost(ctx context.Context) (lost []muster.Name, err error) {
 	repo, err := w.Repo(ctx)
 	if err != nil {
