@@ -55,7 +55,7 @@ func newPlaceConfig(values []scoped, as person, ignore, attributes string) (c pl
 			c.secret = append(c.secret, Setting{v.key, v.value})
 			continue
 		case isProgram, v.isUsers() && !slices.Contains(usersSections, section),
-			len(redact.InText(name+"="+v.value)) > 0, slices.Contains(foreignKeys, v.key),
+			slices.Contains(foreignKeys, v.key),
 			slices.Contains(foreignSections, section) && !isStyle,
 			len(redact.InURLs(v.key)) > 0:
 			continue
@@ -67,6 +67,9 @@ func newPlaceConfig(values []scoped, as person, ignore, attributes string) (c pl
 		}
 		for _, password := range redact.InURLs(v.value) {
 			v.value = strings.ReplaceAll(strings.ReplaceAll(v.value, ":"+password+"@", "@"), password, "")
+		}
+		if section == "alias" && len(redact.InText(v.value)) > 0 {
+			continue
 		}
 		kept = append(kept, v)
 		if v.isUsers() {
