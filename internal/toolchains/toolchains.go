@@ -217,7 +217,7 @@ func (g *guard) showPath(dir string) {
 	}
 }
 
-// maxLinks is of how many names of a directory of PATH the links are followed.
+// maxLinks is how many entries of a directory of PATH are looked at for links.
 const maxLinks = 500
 
 // isConfig reports whether a program lies in a directory of settings, as of ~/.config, where programs keep tokens.
@@ -228,14 +228,13 @@ func (g *guard) isConfig(real string) bool {
 	})
 }
 
-// isInRepository reports whether a directory is in a working tree of git that is no toolchain.
+// isInRepository reports whether a directory is in a working tree of git. That of a home directory, which has the
+// user's settings, is none unless the team works there.
 func (g *guard) isInRepository(real string) bool {
 	for dir := real; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		// One of a home directory has the user's settings, unless the team works there.
-		git := filepath.Join(dir, ".git")
-		isUsers := slices.Contains(g.homes, dir) && !slices.Contains(g.hidden, git)
-		if hasOneOf(dir, ".git") && !isUsers {
-			return !isToolClone(dir)
+		isSettings := slices.Contains(g.homes, dir) && !slices.Contains(g.hidden, filepath.Join(dir, ".git"))
+		if hasOneOf(dir, ".git") && !isSettings {
+			return true
 		}
 	}
 	return false

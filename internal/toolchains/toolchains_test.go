@@ -36,7 +36,7 @@ var toolchainFiles = strings.Fields(`
 	fvm/3.1/packages/x jdk/17/bin/java jdk/17/lib/x jdk/17/conf/x plain/bin/x plain/private state/.team/bin/x state/.team/lib/x
 	cargo/bin/x cargo/registry/x cargo/credentials.toml pnpm/x/package.json pnpm/.bin/x
 	home/.npm-global/bin/x home/.npm-global/lib/node_modules/x home/.npm-global/.npmrc home/tools/x home/opt/tool/bin/run
-	home/opt/tool/lib/x home/notes/script home/notes/plain home/.config/app/secrets home/private/bin/run home/private/share/x`)
+	home/opt/tool/lib/x home/notes/script home/notes/plain clone/.git/HEAD clone/vcpkg clone/bin/x home/.config/app/secrets home/private/bin/run home/private/share/x`)
 
 // A directory of PATH shows itself and its installation, and never a home, settings, keys, the state or a repository
 // other than a toolchain's own clone. Variables show no more. This holds by whatever name a directory is reached.
@@ -50,7 +50,7 @@ func TestRules(t *testing.T) {
 		os.Symlink("../opt/tool/bin/run", at("home/tools/run")), os.Symlink("../notes/script", at("home/tools/script")),
 		os.Symlink("../notes/plain", at("home/tools/plain")), os.Symlink("/usr/bin/env", at("home/tools/env")),
 		os.Symlink("../.ssh/id", at("home/tools/id")), os.Symlink("../project/bin/x", at("home/tools/own")), os.Symlink("../opt", at("home/tools/opt")),
-		os.Symlink("../.config/app/secrets", at("home/tools/app")), os.Symlink("../../private/bin/run", at("home/project/bin/run")),
+		os.Symlink("../.config/app/secrets", at("home/tools/app")), os.Symlink("../../private/bin/run", at("home/project/bin/run")), os.Symlink(at("home/private/bin/run"), at("clone/bin/run")),
 		os.Chmod(at("home/.config/app/secrets"), 0o755), os.Chmod(at("home/private/bin/run"), 0o755),
 		os.Chmod(at("home/opt/tool/bin/run"), 0o755), os.Chmod(at("home/notes/script"), 0o755), os.Chmod(at("home/.ssh/id"), 0o755),
 		os.Chmod(at("home/project/bin/x"), 0o755)))
@@ -76,7 +76,7 @@ func TestRules(t *testing.T) {
 		{"PATH=$/srv/bin", "srv/bin"}, {"PATH=$/srv", ""}, {"PATH=$/bare/bin", "bare/bin"},
 		{"PATH=$/home/project/bin", "home/project/bin"}, {"PATH=$/home/project", ""},
 		{"PATH=$/home/project/.venv/bin", "home/project/.venv/bin home/project/.venv/pyvenv.cfg home/project/.venv/lib"},
-		{"PATH=$/fork/bin", "fork/bin"},
+		{"PATH=$/fork/bin", "fork/bin"}, {"PATH=$/clone/bin", "clone/bin"},
 		{"PATH=$/plain/bin", "plain/bin"},
 		{"PATH=$/pnpm/.bin", "pnpm/.bin pnpm"},
 		{"PATH=$/state/.team/bin:$/state", ""},
