@@ -15,6 +15,7 @@ import (
 	"muster/internal/config"
 	"muster/internal/confined"
 	"muster/internal/git"
+	"muster/internal/hiddenpaths"
 	"muster/internal/launchers"
 	"muster/internal/paths"
 	"muster/internal/proc"
@@ -53,9 +54,6 @@ func (s *site) setLaunchers(
 	ctx context.Context, launcher proc.Launcher, m *sandbox.Method,
 ) (members proc.Launcher, removeDirs func(), err error) {
 	logged := launchers.Logged(s.config.Resources.limit(launcher), s.log, s.secrets)
-	if r, isGit := s.repository.(gitRepository); isGit {
-		logged = s.config.programs(r.Repo).Named(logged)
-	}
 	members, checks, err := s.confine(ctx, logged, m)
 	if err != nil {
 		return nil, func() {}, err
@@ -167,15 +165,15 @@ func (s *site) confine(
 		return l, l, nil
 	}
 	place := s.config.placeOf(m, repo.Repo, lanes, s.workspace.Paths())
+	tell := func(text string) { s.note(ctx, "", text) }
+	explained := s.config.explained(l, place, tell)
 	if m == nil {
-		members, err = confined.NewMembers(l, place, &confined.Network{})
-		return members, l, err
+		members, err = confined.NewMembers(explained, place, &confined.Network{})
+		return members, explained, err
 	}
 	s.helper.set(confined.NewOwn(l, place))
-	tell := func(text string) { s.note(ctx, "", text) }
+	l = explained
 	network, setup := s.config.Sandbox.networks(tell)
-	network.Hidden = place.Hidden(tell)
-	setup.Hidden = network.Hidden
 	if members, err = confined.NewMembers(l, place, network); err != nil {
 		return nil, nil, err
 	}
@@ -184,13 +182,30 @@ func (s *site) confine(
 }
 
 func (s Sandbox) newChecks(
-	l proc.Launcher, p confined.Place, network, setup *confined.Network,
+	l proc.Launcher, p *confined.Place, network, setup *confined.Network,
 ) (proc.Launcher, error) {
 	checks, err := confined.NewChecks(l, p, network, setup)
 	if err == nil && s.OpenChecks {
 		return checks.Open(), nil
 	}
 	return checks, err
+}
+
+// explained returns the launcher whose programs, where they fail, end their output with what they have missed: what the
+// sandbox hides, or a program that is only in the user's checkout. tell tells the user; nil tells nobody.
+func (c *Config) explained(l proc.Launcher, place *confined.Place, tell func(text string)) proc.Launcher {
+	programs, hidden := c.programs(place.Repo), (*hiddenpaths.Paths)(nil)
+	if place.Method != nil {
+		hidden = place.Hidden(tell)
+	}
+	return launchers.Explained(l, func(s proc.Spec, output string) string {
+		if hidden != nil {
+			if line := hidden.Line(s, output); line != "" {
+				return line
+			}
+		}
+		return programs.Missing(output, s.Dir)
+	})
 }
 
 // programs finds programs that are only in a checkout of the user's.
@@ -212,15 +227,16 @@ func (c *Config) confineTrial(
 	ctx context.Context, l proc.Launcher, repo *git.Repo, lanes *worktree.Lanes, state paths.Dir,
 ) (proc.Launcher, error) {
 	m, err := c.findSandbox(ctx, repo.Root())
-	if err != nil || m == nil {
-		return l, err
+	if err != nil {
+		return nil, err
+	}
+	place := c.placeOf(m, repo, lanes, state)
+	if m == nil {
+		return c.explained(l, place, nil), nil
 	}
 	// What was refused is said at the end of the output.
 	network, setup := c.Sandbox.networks(func(string) {})
-	place := c.placeOf(m, repo, lanes, state)
-	network.Hidden = place.Hidden(nil)
-	setup.Hidden = network.Hidden
-	return c.Sandbox.newChecks(l, place, network, setup)
+	return c.Sandbox.newChecks(c.explained(l, place, nil), place, network, setup)
 }
 
 // gitHelper is what starts git for the runtime where members write. It is opened when it is needed first.
@@ -280,8 +296,8 @@ func (s *site) openHelper(ctx context.Context) (git.Helper, error) {
 	return h.now, nil
 }
 
-func (c *Config) placeOf(m *sandbox.Method, repo *git.Repo, lanes *worktree.Lanes, state paths.Dir) confined.Place {
-	return confined.Place{Method: m, Repo: repo, Lanes: lanes, State: state, Home: c.Home, UserDir: c.UserDir,
+func (c *Config) placeOf(m *sandbox.Method, repo *git.Repo, lanes *worktree.Lanes, state paths.Dir) *confined.Place {
+	return &confined.Place{Method: m, Repo: repo, Lanes: lanes, State: state, Home: c.Home, UserDir: c.UserDir,
 		CacheDir: c.CacheDir, Environ: c.wholeEnviron(), Read: config.InHome(c.Home, c.Sandbox.Read),
 		Write: config.InHome(c.Home, c.Sandbox.Write)}
 }

@@ -107,7 +107,6 @@ func (s Setup) Try(ctx context.Context) (trial CheckTrial, err error) {
 	}
 	hide := o.secrets.With(local.Keys()...)
 	logged := launchers.Logged(o.config.Resources.limit(launcher), o.log, hide)
-	logged = o.config.programs(repo).Named(logged)
 	checks, err := o.config.confineTrial(ctx, logged, repo, lanes, state)
 	if err != nil {
 		return trial, err

@@ -88,7 +88,7 @@ func nameTexts(all []muster.Name) []string {
 
 const maxLost = 20 // lanes that are named
 
-// noteLost names the lanes of a team whose state somebody has removed.
+// noteLost names the lanes of a team whose state was removed.
 func noteLost(ctx context.Context, a *App, w *workspace.Workspace) {
 	if lost, err := w.Lost(ctx); err == nil && len(lost) > 0 {
 		explain(a.Stderr, "git still has lanes of a team whose state is gone: "+text.List(nameTexts(lost), maxLost),

@@ -39,7 +39,7 @@ func checkHidden(a *App, root string, found *workspace.Findings) {
 	}
 	var whole, partly []string
 	for _, f := range toolsettings.Find(home, a.Env) {
-		if f.LeftOut > 0 {
+		if f.IsPart {
 			partly = append(partly, f.Path)
 		} else {
 			whole = append(whole, f.Path)

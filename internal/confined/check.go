@@ -22,7 +22,7 @@ type Checks struct {
 
 // NewChecks returns a launcher that starts what l starts, confined. A set-up reaches the hosts of setup, and a check
 // those of network. The error is Unavailable where files cannot be made.
-func NewChecks(l proc.Launcher, p Place, network, setup *Network) (*Checks, error) {
+func NewChecks(l proc.Launcher, p *Place, network, setup *Network) (*Checks, error) {
 	settings, err := p.settings()
 	always := slices.Concat(p.toolchains(), settings, sandbox.Empty.Rules(p.Repo.Root(), worktree.Home(p.Lanes)),
 		sandbox.Read.Rules(p.Repo.Borrowed()...), p.besides())

@@ -26,7 +26,6 @@ import (
 	"io"
 	"sync"
 
-	"muster/internal/hiddenpaths"
 	"muster/internal/proc"
 	"muster/internal/sandbox"
 )
@@ -39,8 +38,6 @@ type Network struct {
 	Setting string
 	// Tell is told of each host that was refused, once.
 	Tell func(host string)
-	// Hidden explains failures by what programs do not see; nil explains none.
-	Hidden *hiddenpaths.Paths
 
 	told sync.Map
 }
@@ -54,13 +51,8 @@ func (p *Place) start(
 	}
 	s.Env = withoutSession(s.Env)
 	s = withHome(s, p.Method, p.Home, rules)
-	s, ended := n.Hidden.Watch(s)
 	if len(n.Hosts) == 0 || !p.Method.HasNamespaces {
-		running, err := p.Method.Start(ctx, l, s, rules)
-		if err != nil {
-			return nil, err
-		}
-		return proc.Then(running, func(exit int, err error) (int, error) { ended(exit); return exit, err }), nil
+		return p.Method.Start(ctx, l, s, rules)
 	}
 	proxy, err := sandbox.StartProxy(n.Hosts)
 	if err != nil {
@@ -75,7 +67,6 @@ func (p *Place) start(
 	}
 	return proc.Then(running, func(exit int, err error) (int, error) {
 		n.tell(proxy, outOf(s))
-		ended(exit)
 		proxy.Close()
 		return exit, err
 	}), nil

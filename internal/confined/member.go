@@ -22,7 +22,7 @@ import (
 // checkout of a member without a task, which stays as it is.
 type Members struct {
 	proc.Launcher
-	place         Place
+	place         *Place
 	network       *Network
 	hasNamespaces bool          // a command can be shown a file that others do not see
 	always        sandbox.Rules // of every command
@@ -32,7 +32,7 @@ type Members struct {
 
 // NewMembers returns a launcher that starts what l starts, confined by the method of p, if it has one. The error is
 // Unavailable where directories cannot be made.
-func NewMembers(l proc.Launcher, p Place, n *Network) (*Members, error) {
+func NewMembers(l proc.Launcher, p *Place, n *Network) (*Members, error) {
 	m := &Members{Launcher: l, place: p, network: n}
 	if p.Method == nil { // nothing confines, and only git works in a place of its own
 		return m, nil

@@ -15,12 +15,12 @@ import (
 // objects, and reads and writes what its caller names. It has no network.
 type Own struct {
 	launcher       proc.Launcher
-	place          Place
+	place          *Place
 	files, filters sandbox.Rules
 }
 
 // NewOwn returns what starts such programs for the repository of p, confined by its method.
-func NewOwn(l proc.Launcher, p Place) *Own {
+func NewOwn(l proc.Launcher, p *Place) *Own {
 	// Of the repository they see neither its settings, where passwords may be, nor the keys of git-crypt, nor what
 	// lanes have.
 	common := p.Repo.CommonDir()

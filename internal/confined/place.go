@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"muster"
@@ -36,17 +37,23 @@ type Place struct {
 	Environ []string
 	// Read and Write are paths that programs may read and write besides.
 	Read, Write []string
+
+	once  sync.Once
+	shown sandbox.Rules // see toolchains
 }
 
-// toolchains returns the rules for what a program needs that knows of no repository, and for the user's own paths.
+// toolchains returns the rules for what a program needs that knows of no repository, and for the user's own paths. They
+// are those of the first call: to find them takes a look at each directory of PATH.
 func (p *Place) toolchains() sandbox.Rules {
-	// The user's settings, with keys among them, and what muster keeps of other repositories.
-	own := []string{p.UserDir, p.CacheDir}
-	hidden := slices.Concat(p.stateDirs(), own, []string{p.Repo.CommonDir()})
-	// Hooks that the user has for all repositories are programs as those of PATH are.
-	env := append(slices.Clone(p.Environ), "PATH="+p.Repo.HooksPath())
-	return slices.Concat(sandbox.System(), toolchains.Rules(env, p.Home, hidden...),
-		sandbox.Empty.Rules(own...))
+	p.once.Do(func() {
+		// The user's settings, with keys among them, and what muster keeps of other repositories.
+		own := []string{p.UserDir, p.CacheDir}
+		hidden := slices.Concat(p.stateDirs(), own, []string{p.Repo.CommonDir()})
+		// Hooks that the user has for all repositories are programs as those of PATH are.
+		env := append(slices.Clone(p.Environ), "PATH="+p.Repo.HooksPath())
+		p.shown = slices.Concat(sandbox.System(), toolchains.Rules(env, p.Home, hidden...), sandbox.Empty.Rules(own...))
+	})
+	return slices.Clip(p.shown)
 }
 
 // Hidden returns what programs do not see of what the user's environment names. tell tells the user what one has

@@ -90,7 +90,7 @@ func TestGiveToOwner(t *testing.T) {
 		syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600), os.Lchown(dir, 65534, 65534)))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "older"), nil, 0o600))
 	require.NoError(t, os.Chtimes(filepath.Join(dir, "older"), time.Unix(1, 0), time.Unix(1, 0)))
-	durable.GiveToOwner(dir, "others")
+	durable.GiveToOwner(dir, time.Now(), "others")
 	for name, isGiven := range map[string]bool{"git/refs": true, "git/refs/heads": true, "git/refs/heads/main": true,
 		"passwords": false, "git/second name": false, "git/link": false, "git/pipe": false, "git/others": false, "git/older": false, "git/others/in": false} {
 		fi := require.Value(os.Lstat(filepath.Join(base, name)))(t)

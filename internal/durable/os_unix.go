@@ -81,16 +81,14 @@ func giveToOwner(f *os.File) {
 	}
 }
 
-// began is when this process began, on the clock of file systems, which may be some milliseconds behind.
-var began = time.Now().Add(-time.Second)
-
-// GiveToOwner gives what root's programs, such as git, have written below a directory since this process began to the
-// owner of that directory. What lies below a directory of except, a path relative to dir, stays: it belongs to the
+// GiveToOwner gives what root's programs, such as git, have written below a directory since a moment to the owner of
+// that directory. What lies below a directory of except, a path relative to dir, stays: it belongs to the
 // commands that write there.
 //
 // The owner may change files meanwhile. Lookups never leave dir and its file system, and files with more than one link,
 // which may be root's own, keep their owner.
-func GiveToOwner(dir string, except ...string) {
+func GiveToOwner(dir string, since time.Time, except ...string) {
+	since = since.Add(-time.Second) // the clock of a file system may be behind
 	up, err := os.Stat(dir)
 	root, rootErr := os.OpenRoot(dir)
 	if err != nil || rootErr != nil {
@@ -111,7 +109,7 @@ func GiveToOwner(dir string, except ...string) {
 		if err == nil && d.IsDir() && device(info) != device(up) {
 			return fs.SkipDir
 		}
-		if err != nil || !IsOwn(info) || info.ModTime().Before(began) {
+		if err != nil || !IsOwn(info) || info.ModTime().Before(since) {
 			return nil
 		}
 		f, err := root.OpenFile(path, os.O_RDONLY|openNonblock, 0)

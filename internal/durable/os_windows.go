@@ -68,7 +68,7 @@ func IsOwn(fs.FileInfo) bool { return true }
 func giveToOwner(*os.File) {}
 
 // GiveToOwner does nothing, too.
-func GiveToOwner(string, ...string) {}
+func GiveToOwner(string, time.Time, ...string) {}
 
 // mkdir makes a directory.
 func (o OS) mkdir(name string, perm fs.FileMode) error {

@@ -4,7 +4,6 @@ package hiddenpaths
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,8 +31,8 @@ type Paths struct {
 }
 
 // Find returns what programs under the rules do not see of what an environment names. home is the user's home
-// directory; "" is none. Paths below the directories own are never reported. tell tells the user,
-// once, what a program has missed.
+// directory; "" is none. Paths below the directories own are never reported. tell tells the user, once, what a program
+// has missed.
 func Find(env []string, home string, r sandbox.Rules, own []string, tell func(text string)) *Paths {
 	p := &Paths{home: home, shown: slices.Clone(own), tell: tell}
 	for _, x := range r {
@@ -61,45 +60,23 @@ func Find(env []string, home string, r sandbox.Rules, own []string, tell func(te
 	return p
 }
 
-// Watch returns s with a look at the end of what the program prints, and a function that is called when it has ended:
-// where it may have failed because of what is hidden, that says so to the reader of its output, and to the user.
-func (p *Paths) Watch(s proc.Spec) (_ proc.Spec, ended func(exit int)) {
-	_, isFile := s.Out.(*os.File)
-	if p == nil || s.Out == nil || isFile { // a file is not copied by this process
-		return s, func(int) {}
-	}
-	out, end := s.Out, &tail{}
-	s.Out = io.MultiWriter(out, end)
+// Line returns a line about what is hidden and may be why a program has failed, as the end of its output says, and
+// tells the user; "" where there is nothing of that kind.
+func (p *Paths) Line(s proc.Spec, output string) string {
 	own, home := []string{s.Dir, proc.Variable(s.Env, "TMPDIR")}, proc.Variable(s.Env, "HOME")
-	return s, func(exit int) {
-		output := string(*end)
-		if home != "" && p.home != "" { // where it cannot be shown an empty one in the place of the user's
-			output = strings.ReplaceAll(output, home+"/", p.home+"/")
-		}
-		if path := p.cause(output, own); exit != 0 && path != "" {
-			p.explain(out, path)
-		}
+	if home != "" && p.home != "" { // a program may have another home directory than the user
+		output = strings.ReplaceAll(output, home+"/", p.home+"/")
 	}
-}
-
-// tail has the last bytes that were written to it.
-type tail []byte
-
-func (t *tail) Write(data []byte) (int, error) {
-	const most = 8 << 10
-	*t = append(*t, data...)
-	*t = (*t)[max(0, len(*t)-most):]
-	return len(data), nil
-}
-
-func (p *Paths) explain(reader io.Writer, path string) {
-	_, _ = fmt.Fprintf(reader,
-		"[%s is hidden from commands; only the user can show it, with the setting sandbox.read]\n", path)
+	path := p.cause(output, own)
+	if path == "" {
+		return ""
+	}
 	dir := p.named(path) // only directories that the environment names are suggested
 	if _, told := p.told.LoadOrStore(dir, true); dir != "" && !told && p.tell != nil {
 		p.tell(fmt.Sprintf("%s is hidden from commands, and one has failed without it; to show it, in your own "+
 			"config.yaml: sandbox: {read: %q}", text.OneLine(path), dir))
 	}
+	return path + " is hidden from commands; only the user can show it, with the setting sandbox.read"
 }
 
 // complaints are how programs say that they cannot find or use something, in small letters.
@@ -116,12 +93,11 @@ func (p *Paths) cause(output string, own []string) string {
 			continue
 		}
 		for _, dir := range append(p.directories(), p.home) {
-			for at := range indexes(line, dir) { // a path may have blanks
-				path := dir + cutWord(line[at+len(dir):])
-				isIn := func(own string) bool { return own != "" && sandbox.IsBelow(own, path) }
-				if p.isHidden(path) && !slices.ContainsFunc(own, isIn) {
-					return path
-				}
+			_, rest, ok := strings.Cut(line, dir) // not word by word: a path may have blanks
+			path := dir + cutWord(rest)
+			isIn := func(own string) bool { return sandbox.IsBelow(own, path) }
+			if ok && p.isHidden(path) && !slices.ContainsFunc(own, isIn) {
+				return path
 			}
 		}
 		for _, word := range strings.FieldsFunc(line, isBetween) {
@@ -142,19 +118,6 @@ func cutWord(s string) string {
 		return s[:end]
 	}
 	return s
-}
-
-// indexes yields where a text stands in a line; nowhere if it is "".
-func indexes(line, part string) func(yield func(int) bool) {
-	return func(yield func(int) bool) {
-		for from := 0; part != ""; {
-			at := strings.Index(line[from:], part)
-			if at < 0 || !yield(from+at) {
-				return
-			}
-			from += at + len(part)
-		}
-	}
 }
 
 // programDir returns the hidden directory of PATH that has a program; "" where none has it.

@@ -12,9 +12,9 @@ import (
 	"muster/internal/testing/require"
 )
 
-// What a program complains about is named where it is hidden. The user is told once, and only of what the environment
-// names.
-func TestWatch(t *testing.T) {
+// A hidden path that a program complains about is named. The user is told once of each directory, and only of those
+// that the environment names.
+func TestLine(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "ann's home")
 	for _, dir := range []string{"tools/sub", "shown/bin", "jdk/bin", "repo/lane", "tmp"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(base, dir), 0o755))
@@ -52,32 +52,12 @@ func TestWatch(t *testing.T) {
 		{"cat: a: No such file or directory", ""}, {"seen: not found", ""}, {"sub: not found", ""}, {"..: not found", ""},
 		{"reading $/notes.txt", ""}, {"$: No such file or directory", ""}, {"/etc/shadow: Permission denied", ""}, {"", ""},
 	} {
-		var out strings.Builder
-		s, ended := p.Watch(proc.Spec{Out: &out, Dir: at("$/repo/lane"), Env: []string{at("TMPDIR=$/tmp/muster"), at("HOME=$/own home")}})
-		_, _ = s.Out.Write([]byte(strings.Repeat("x", 20_000) + "\n" + at(c.output)))
-		ended(0)
-		if strings.Contains(out.String(), "hidden") {
-			t.Errorf("%s: said after a success", c.output)
-		}
-		ended(1)
-		_, after, isSaid := strings.Cut(out.String(), at(c.output)+"[")
-		path, _, _ := strings.Cut(after, " is hidden from commands; ")
-		if isSaid != (c.want != "") || path != at(c.want) {
-			t.Errorf("%s: said of %q, want %q", c.output, path, at(c.want))
+		line := p.Line(proc.Spec{Dir: at("$/repo/lane"), Env: []string{at("TMPDIR=$/tmp/muster"), at("HOME=$/own home")}}, at(c.output))
+		if path, _, _ := strings.Cut(line, " is hidden from commands; "); path != at(c.want) {
+			t.Errorf("%s: it names %q, want %q", c.output, path, at(c.want))
 		}
 	}
 	if len(told) != 2 || !strings.Contains(told[0], at(`read: "$/tools"`)) || !strings.Contains(told[1], at(`read: "$/jdk"`)) {
 		t.Errorf("the user was told %q", told)
-	}
-}
-
-// Where nothing is looked for, a program is as it was.
-func TestWatchNothing(t *testing.T) {
-	s := proc.Spec{Dir: "x"}
-	for _, p := range []*Paths{nil, {}} {
-		got, ended := p.Watch(s)
-		if ended(1); got.Out != nil {
-			t.Errorf("its output is %v", got.Out)
-		}
 	}
 }

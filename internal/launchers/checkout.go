@@ -1,9 +1,7 @@
 package launchers
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,31 +48,7 @@ func (p Programs) find(name string) (path string, ok bool) {
 // isOnly begins the line that names a program.
 const isOnly = "is only in the user's checkout"
 
-// Named returns a launcher that ends the output of a program that fails with a line about a program that it has missed
-// and that is only in the user's checkout, if there is one.
-func (p Programs) Named(l proc.Launcher) proc.Launcher {
-	return proc.Through(l, func(ctx context.Context, s proc.Spec) (proc.Process, error) {
-		if _, isFile := s.Out.(*os.File); isFile || s.Out == nil {
-			return l.Start(ctx, s)
-		}
-		out := &ending{Writer: s.Out}
-		s.Out = out
-		started, err := l.Start(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		return proc.Then(started, func(exit int, err error) (int, error) {
-			if exit != 0 && err == nil {
-				if line := p.missing(string(out.last), s.Dir); line != "" {
-					_, err = fmt.Fprintf(out.Writer, "[%s]\n", line)
-				}
-			}
-			return exit, err
-		}), nil
-	})
-}
-
-// Line returns the line that a launcher of Named has added to an output, "" where it has added none.
+// Line returns the line of Missing that stands at the end of an output, "" where there is none.
 func Line(output string) string {
 	for line := range strings.Lines(output) {
 		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "["); ok && strings.Contains(text, isOnly) {
@@ -84,28 +58,15 @@ func Line(output string) string {
 	return ""
 }
 
-// ending keeps the end of an output.
-type ending struct {
-	io.Writer
-	last []byte
-}
-
-// Write implements io.Writer.
-func (e *ending) Write(p []byte) (int, error) {
-	const most = 16 << 10
-	e.last = append(e.last, p[max(0, len(p)-most):]...)
-	e.last = append(e.last[:0], e.last[max(0, len(e.last)-most):]...)
-	return e.Writer.Write(p)
-}
-
 var (
 	isMissing  = lazyregexp.New(`(?i)not found|no such file|permission denied|cannot find|not recognized`)
 	noModule   = lazyregexp.New(`No module named`)
 	nameInLine = lazyregexp.New(`[\w.+@/-]+`)
 )
 
-// missing returns the line for what an output says that a program in dir has missed.
-func (p Programs) missing(output, dir string) string {
+// Missing returns a line about a program that is only in the user's checkout and that a program in dir has missed, as
+// its output says; "" where it has missed none.
+func (p Programs) Missing(output, dir string) string {
 	const most = 50 // of a check that says it of each of its files
 	lines := 0
 	for line := range strings.Lines(output) {

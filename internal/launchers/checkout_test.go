@@ -39,7 +39,7 @@ func TestProgramsOfTheCheckoutAreNamed(t *testing.T) {
 		"sh: 1: tracked: not found":                                         "",
 		"sh: 1: plain: not found":                                           "",
 	} {
-		line := p.missing(said, dir)
+		line := p.Missing(said, dir)
 		if in == "" && line != "" || in != "" && !strings.Contains(line, "in "+in+": --setup") {
 			t.Errorf("of %q it is said: %q", said, line)
 		}
@@ -49,7 +49,7 @@ func TestProgramsOfTheCheckoutAreNamed(t *testing.T) {
 	defer launcher.Close()
 	run := func(script string) (out bytes.Buffer) {
 		s := proc.Spec{Argv: proc.Shell(script), Dir: dir, Env: []string{"PATH=/usr/bin:/bin"}, Out: &out}
-		started := require.Value(p.Named(launcher).Start(t.Context(), s))(t)
+		started := require.Value(Explained(launcher, func(s proc.Spec, output string) string { return p.Missing(output, s.Dir) }).Start(t.Context(), s))(t)
 		require.Value(started.Wait())(t)
 		return out
 	}

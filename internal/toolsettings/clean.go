@@ -6,7 +6,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,14 +46,20 @@ var keptElements = strings.Fields(`settings localRepository interactiveMode offl
 	proxies proxy active protocol host port nonProxyHosts toolchains toolchain type provides version vendor jdkHome
 	configuration packageSources add clear disabledPackageSources packageSourceMapping packageSource package`)
 
-// clean returns what is kept of a file, and how many settings were left out. ok is false where it cannot be read.
-func clean(format string, data []byte) (_ []byte, leftOut int, ok bool) {
-	c := &cleaner{}
+// clean returns what is kept of a file. isPart says that this is not all. ok is false where it cannot be read.
+func clean(format string, data []byte) (_ []byte, isPart, ok bool) {
+	c := &cleaner{keeps: func(key, _ string) bool { return isKept(key) }}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	var err error
 	switch format {
-	case "toml", "mise":
-		c.areTools = format == "mise"
+	case "mise":
+		c.keeps = func(_, value string) bool { return version.MatchString(value) }
+		data, err = c.values(data, toml.Unmarshal, func(all any) ([]byte, error) {
+			tools := all.(map[string]any)["tools"]
+			c.isPart = c.isPart || tools == nil || len(all.(map[string]any)) > 1
+			return toml.Marshal(map[string]any{"tools": tools})
+		})
+	case "toml":
 		data, err = c.values(data, toml.Unmarshal, toml.Marshal)
 	case "yaml":
 		data, err = c.values(data, yaml.Unmarshal, yaml.Marshal)
@@ -63,21 +68,20 @@ func clean(format string, data []byte) (_ []byte, leftOut int, ok bool) {
 	case "xml":
 		data, err = c.xml(data)
 	case "urls":
-		c.areURLs = true
+		c.keeps = func(string, string) bool { return true }
 		data = c.lines(string(data))
 	case "versions":
 		data = c.versions(string(data))
 	default:
 		data = c.lines(string(data))
 	}
-	return data, c.n, err == nil
+	return data, c.isPart, err == nil
 }
 
-// cleaner counts what it leaves out. Where areTools is set, it keeps the versions of the table tools alone; where
-// areURLs is, each key.
+// cleaner takes from a file what keeps says of a key and its value, which is "" where it is no text.
 type cleaner struct {
-	areTools, areURLs bool
-	n                 int
+	keeps  func(key, value string) bool
+	isPart bool // something was left out
 }
 
 func (c *cleaner) values(
@@ -86,14 +90,6 @@ func (c *cleaner) values(
 	var all map[string]any
 	if err := read(data, &all); err != nil {
 		return nil, err
-	}
-	if c.areTools {
-		maps.DeleteFunc(all, func(key string, _ any) bool {
-			if key != "tools" {
-				c.n++
-			}
-			return key != "tools"
-		})
 	}
 	c.table(all)
 	return write(all)
@@ -131,30 +127,18 @@ func (c *cleaner) value(key string, v any) (kept any, ok bool) {
 	case string:
 		return c.text(key, v)
 	}
-	return c.other(key, v)
-}
-
-// other is value for what is no text.
-func (c *cleaner) other(key string, v any) (any, bool) {
-	if c.areTools || isKept(key) {
-		return v, true
-	}
-	c.n++
-	return nil, false
+	isKept := c.keeps(key, "")
+	c.isPart = c.isPart || !isKept
+	return v, isKept
 }
 
 // text returns what is kept of the text that a key has.
-func (c *cleaner) text(key, v string) (string, bool) {
-	if c.areURLs || c.areTools && version.MatchString(v) || !c.areTools && isKept(key) {
-		if text, ok := withoutUser(v); ok {
-			if text != v {
-				c.n++
-			}
-			return text, true
-		}
+func (c *cleaner) text(key, v string) (text string, ok bool) {
+	if c.keeps(key, v) {
+		text, ok = withoutUser(v)
 	}
-	c.n++
-	return "", false
+	c.isPart = c.isPart || text != v
+	return text, ok
 }
 
 // lines returns a file whose lines are a key and a value, sections, and values that belong to the key above.
@@ -213,7 +197,7 @@ func (c *cleaner) versions(text string) []byte {
 		if version.MatchString(strings.TrimSpace(line)) {
 			out.WriteString(line)
 		} else if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") {
-			c.n++
+			c.isPart = true
 		}
 	}
 	return []byte(out.String())
@@ -235,7 +219,7 @@ func (c *cleaner) xml(data []byte) ([]byte, error) {
 		switch t := token.(type) {
 		case xml.StartElement:
 			if !slices.Contains(keptElements, t.Name.Local) {
-				c.n++
+				c.isPart = true
 				if err := skip(d); err != nil {
 					return nil, err
 				}

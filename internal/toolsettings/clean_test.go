@@ -55,7 +55,7 @@ func TestFilesWithoutCredentials(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(c.text), 0o600))
 		found := Find(home, nil)
-		if len(found) != 1 || string(found[0].Text) != c.want || (found[0].LeftOut > 0) != strings.Contains(c.text, "S3cret") && c.name != ".tool-versions" {
+		if len(found) != 1 || string(found[0].Text) != c.want || found[0].IsPart != strings.Contains(c.text, "S3cret") && c.name != ".tool-versions" {
 			t.Errorf("of %s there stays\n%+v\n%s\nwant\n%s", c.name, found, found[0].Text, c.want)
 		}
 	}

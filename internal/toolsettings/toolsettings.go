@@ -23,8 +23,8 @@ type File struct {
 	Path string
 	// Text is what of it may be shown. Do not show Path itself: npm login may add a token later.
 	Text []byte
-	// LeftOut is how many settings Text lacks.
-	LeftOut int
+	// IsPart says that Text lacks settings of the file.
+	IsPart bool
 }
 
 // table has a file in each line: its path in a home directory, its format, and the variable that names another path.
@@ -60,8 +60,8 @@ func Find(home string, env []string) (found []File) {
 		if err != nil { // for the tool it is none either
 			continue
 		}
-		if text, n, ok := clean(e.format, data); ok {
-			found = append(found, File{Path: path, Text: text, LeftOut: n})
+		if text, isPart, ok := clean(e.format, data); ok {
+			found = append(found, File{Path: path, Text: text, IsPart: isPart})
 		}
 	}
 	return found

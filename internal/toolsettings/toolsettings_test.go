@@ -49,7 +49,7 @@ func TestEnviron(t *testing.T) {
 	}
 }
 
-// What "go env -w" has written counts where the environment says nothing.
+// A variable that is not in the environment comes from the file of "go env -w".
 func TestGoVariable(t *testing.T) {
 	home := t.TempDir()
 	require.NoError(t, os.MkdirAll(home+"/.config/go", 0o755))

@@ -133,7 +133,7 @@ func (u *Unverified) Adopt(ctx context.Context, f FoundState) error {
 		return err
 	}
 	if len(f.Lost) > 0 {
-		if err := adoptLost(ctx, w); err != nil {
+		if err := w.adoptLost(ctx); err != nil {
 			return err
 		}
 	}

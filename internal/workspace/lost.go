@@ -12,9 +12,8 @@ import (
 	"muster/internal/worktree"
 )
 
-// Lost returns the lanes that git still has and the state of the team does not, sorted: somebody has removed the state
-// of the team, as git clean -fdx does. They are branches wt/NAME that muster has made, with or without their
-// directories.
+// Lost returns the lanes that git still has and the team's state does not, sorted: branches wt/NAME that muster has
+// made, with or without their directories. They are left when the state is removed, as by git clean -fdx.
 func (w *Workspace) Lost(ctx context.Context) (lost []muster.Name, err error) {
 	repo, err := w.Repo(ctx)
 	if err != nil {
@@ -47,7 +46,7 @@ func (w *Workspace) Lost(ctx context.Context) (lost []muster.Name, err error) {
 
 // adoptLost makes lanes again of those whose directories are there. Of the others it keeps the commits, as those of
 // lanes that were given up.
-func adoptLost(ctx context.Context, w *Workspace) error {
+func (w *Workspace) adoptLost(ctx context.Context) error {
 	repo, err := w.Repo(ctx)
 	if err != nil {
 		return err
@@ -79,7 +78,7 @@ func adoptLost(ctx context.Context, w *Workspace) error {
 			return err
 		}
 		err = repo.UpdateRefs(ctx, []git.RefUpdate{{Ref: ref, Old: tip}})
-		if err != nil && !errors.Is(err, muster.ErrStale) { // somebody goes on with it
+		if err != nil && !errors.Is(err, muster.ErrStale) { // the branch has moved meanwhile
 			return err
 		}
 	}

@@ -35,6 +35,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"muster"
 	"muster/internal/board"
@@ -110,6 +111,7 @@ type Workspace struct {
 // opened is what a workspace and those that ForRun has made of it share.
 type opened struct {
 	root     string
+	openedAt time.Time
 	common   string       // git's common directory; "" for a store in memory without a repository
 	engine   muster.Store // as it was opened: it hides nothing
 	repo     lazy[*git.Repo]
@@ -144,7 +146,7 @@ func OpenRoot(root string, o Options) (*Workspace, error) {
 	} else if o.Store == nil { // a store in memory needs no directory
 		return nil, muster.Errorf(muster.NotFound, "there is no directory %s", root)
 	}
-	w := &Workspace{options: o, opened: &opened{root: root, engine: o.Store}}
+	w := &Workspace{options: o, opened: &opened{root: root, engine: o.Store, openedAt: time.Now()}}
 	// Before anything of the state is read.
 	if err := verifyState(w); err != nil {
 		return nil, err
@@ -214,8 +216,8 @@ func (w *Workspace) ForRun(o RunOptions) (*Workspace, error) {
 func (w *Workspace) Close() error {
 	var err error
 	if w.common != "" {
-		durable.GiveToOwner(w.common, git.PlacesDir)
-		durable.GiveToOwner(w.Paths().Team(), filepath.Base(w.Paths().Scratch()))
+		durable.GiveToOwner(w.common, w.openedAt, git.PlacesDir)
+		durable.GiveToOwner(w.Paths().Team(), w.openedAt, filepath.Base(w.Paths().Scratch()))
 	}
 	if root := w.files.value(); root != nil {
 		err = root.Close()

@@ -31,7 +31,7 @@ func Ordinary(t testing.TB, files map[string]string) Machine {
 
 // Container makes the machine that a container is to its root: the repository and all of its files are those of user
 // 1000, as in a directory of the host, the home is /, what git knows is the system's, and bubblewrap is not installed.
-// It skips the test of another user than root.
+// Where the tests do not run as root it skips the test.
 func Container(t testing.TB, files map[string]string) Machine {
 	t.Helper()
 	if os.Geteuid() != 0 {
