@@ -23,12 +23,12 @@ import (
 
 // startLandlocked starts the program of s under a ruleset and a filter of its calls of the system (package landlock).
 func startLandlocked(ctx context.Context, l proc.Launcher, s proc.Spec, r Rules) (proc.Process, error) {
-	file, writable, err := r.ruleset()
+	m, err := r.ruleset()
 	if err != nil {
 		return nil, err
 	}
-	defer runtime.KeepAlive(file)
-	s.Ruleset, s.Writable = file, writable
+	defer runtime.KeepAlive(m.file)
+	s.Ruleset, s.Writable = m.file, m.writable
 	return l.Start(ctx, s)
 }
 
@@ -43,13 +43,13 @@ func findLandlock(ctx context.Context, instead error) (*Method, error) {
 	case v < landlock.MinVersion:
 		return fail(errors.New("it needs Linux 6.2 or later"))
 	}
-	file, _, err := system().ruleset()
+	m, err := system().ruleset()
 	if err != nil {
 		return fail(err)
 	}
 	tried := make(chan error)
 	landlock.OnThread(func() {
-		err := landlock.Restrict(int(file.Fd()), nil)
+		err := landlock.Restrict(int(m.file.Fd()), nil)
 		if err == nil {
 			_, err = try(ctx, []string{"/bin/sh", "-c", "exit 0"})
 		}
@@ -69,55 +69,76 @@ func findLandlock(ctx context.Context, instead error) (*Method, error) {
 // devices are those that every program may use.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-// grant is what a ruleset allows with a path and all that is below it. id changes with what the path leads to.
+// grant is what a ruleset allows with a path and all that is below it; with others, with all that a directory has but
+// the entries of these names. id changes with what the path leads to, and with others when the directory changes.
 type grant struct {
 	path   string
 	access landlock.Access
 	id     string
+	others []string
 }
 
-// rulesets are the last ones that were made, by their grants. A file is closed when nothing uses it any more.
-var rulesets, rulesetLock = map[string]*os.File{}, new(sync.Mutex)
+// made is a ruleset, and what may be written under it: files, and directories with all that is below. The file is
+// closed when nothing uses it any more.
+type made struct {
+	file     *os.File
+	writable []string
+}
 
-// ruleset returns the ruleset of the rules, whose file others use too, and what may be written: files, and directories
-// with all that is below.
-func (r Rules) ruleset() (file *os.File, writable []string, err error) {
+// rulesets are the last ones that were made, by their grants.
+var rulesets, rulesetLock = map[string]made{}, new(sync.Mutex)
+
+// ruleset returns the ruleset of the rules, which others use too.
+func (r Rules) ruleset() (m made, err error) {
 	if r, err = r.here(); err != nil {
-		return nil, nil, errConfining(err)
+		return m, errConfining(err)
 	}
 	// Of other processes Landlock shows what ps shows, and neither their memory nor their environment.
-	all := append(r.grants("/", nothing), grant{"/proc", landlock.Read, ""})
+	all := append(r.grants("/", nothing), grant{path: "/proc", access: landlock.Read})
 	for _, path := range devices {
-		all = append(all, grant{path, landlock.Device, ""})
+		all = append(all, grant{path: path, access: landlock.Device})
 	}
+	var key strings.Builder
 	for _, x := range all {
-		if x.access == landlock.Write {
-			writable = append(writable, x.path)
-		}
+		fmt.Fprintf(&key, "%q %d %s %q\n", x.path, x.access, x.id, x.others)
 	}
 	rulesetLock.Lock()
 	defer rulesetLock.Unlock()
-	key := fmt.Sprint(all)
-	if file = rulesets[key]; file != nil {
-		return file, writable, nil // most programs have the rules of the one before
+	if m, ok := rulesets[key.String()]; ok {
+		return m, nil // most programs have the rules of the one before
 	}
 	set, err := landlock.New()
 	if err != nil {
-		return nil, nil, errConfining(err)
+		return m, errConfining(err)
+	}
+	m.file = set.File
+	allow := func(path string, a landlock.Access) error {
+		if a == landlock.Write {
+			m.writable = append(m.writable, path)
+		}
+		// What is not there, or not the user's to look at, is no loss.
+		if err := set.Allow(path, a); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+		return nil
 	}
 	for _, x := range all {
-		// What is not there, or not the user's to look at, is no loss.
-		err := set.Allow(x.path, x.access)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
-			_ = set.Close()
-			return nil, nil, errConfining(err)
+		paths := []string{x.path}
+		if x.others != nil {
+			paths = others(x.path, x.others)
+		}
+		for _, path := range paths {
+			if err := allow(path, x.access); err != nil {
+				_ = set.Close()
+				return made{}, errConfining(err)
+			}
 		}
 	}
 	if len(rulesets) == 16 {
 		clear(rulesets)
 	}
-	rulesets[key] = set.File
-	return set.File, writable, nil
+	rulesets[key.String()] = m
+	return m, nil
 }
 
 // nothing is the access to what no rule allows.
@@ -138,33 +159,41 @@ func (r Rules) grants(path string, a landlock.Access) (all []grant) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(x.Path[len(path):], "/"), "/")
 		entries[name] = append(entries[name], x)
 	}
+	names := slices.Sorted(maps.Keys(entries))
 	hide := func(a Access) bool { return slices.ContainsFunc(r, func(x Rule) bool { return x.Access == a }) }
 	switch {
 	case a == nothing:
 	case hide(Empty): // who may list a directory may list all that is below
-		all = others(path, entries, a)
+		all = []grant{{path, a, changed(path), names}}
 	case hide(Masked): // their names are no secret
-		all = append(others(path, entries, a), grant{path, landlock.List, identity(path)})
+		all = []grant{{path, a, changed(path), names}, {path, landlock.List, identity(path), nil}}
 	default:
-		all = []grant{{path, a, identity(path)}}
+		all = []grant{{path, a, identity(path), nil}}
 	}
-	for _, name := range slices.Sorted(maps.Keys(entries)) {
+	for _, name := range names {
 		all = append(all, entries[name].grants(filepath.Join(path, name), a)...)
 	}
 	return all
 }
 
-// others grants what is in a directory besides entries with rules. What a link leads to has its own rules.
-func others(dir string, entries map[string]Rules, a landlock.Access) (all []grant) {
-	id := time.Now().String() // the time of a change is that of the last tick, so a second one may have the same
-	if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) > time.Second {
-		id, _ = durable.ChangeOf(info)
-	}
-	there, _ := os.ReadDir(dir) // what cannot be read needs no rules
-	for _, e := range there {
-		if entries[e.Name()] == nil && e.Type()&fs.ModeSymlink == 0 {
-			all = append(all, grant{filepath.Join(dir, e.Name()), a, id})
+// changed tells a directory from what it was or will be.
+func changed(dir string) string {
+	info, err := os.Stat(dir)
+	if err == nil && time.Since(info.ModTime()) > time.Second {
+		if id, ok := durable.ChangeOf(info); ok {
+			return id
 		}
 	}
-	return all
+	return time.Now().String() // the time of a change is that of the last tick, so a second one may have the same
+}
+
+// others returns what is in a directory besides entries of these names. What a link leads to has its own rules.
+func others(dir string, names []string) (paths []string) {
+	there, _ := os.ReadDir(dir) // what cannot be read needs no rules
+	for _, e := range there {
+		if _, isNamed := slices.BinarySearch(names, e.Name()); !isNamed && e.Type()&fs.ModeSymlink == 0 {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths
 }

@@ -170,7 +170,14 @@ func (w Walk) Follow(path string) (real string, links map[string]string) {
 	for followed := 0; len(rest) > 0; {
 		name := rest[0]
 		rest = rest[1:]
-		real = filepath.Join(real, name) // of "..", too: no link is in real
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			real = filepath.Dir(real) // no link is in real
+			continue
+		}
+		real = strings.TrimSuffix(real, "/") + "/" + name
 		to, ok := w[real]
 		if !ok {
 			to, _ = os.Readlink(real)

@@ -1,8 +1,8 @@
 package sandbox
 
 import (
-	"fmt"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,7 +14,12 @@ func identity(path string) string {
 	if unix.Statx(unix.AT_FDCWD, path, 0, mask, &st) != nil {
 		return ""
 	}
-	return fmt.Sprint(st.Dev_major, st.Dev_minor, st.Ino, st.Mnt_id, st.Btime.Sec, st.Btime.Nsec, st.Mode&unix.S_IFMT)
+	var id []byte
+	for _, n := range []uint64{uint64(st.Dev_major), uint64(st.Dev_minor), st.Ino, st.Mnt_id, uint64(st.Btime.Sec),
+		uint64(st.Btime.Nsec), uint64(st.Mode & unix.S_IFMT)} {
+		id = append(strconv.AppendUint(id, n, 36), ' ')
+	}
+	return string(id)
 }
 
 // userNamespace opens the user namespace that owns another namespace.

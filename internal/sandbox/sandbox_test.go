@@ -283,13 +283,13 @@ for f in dev/null dev/zero dev/full dev/random dev/urandom proc/stat; do head -c
 		{Rules{all, {Path: at("masked")}}, ""}, {Rules{all, {Path: at("masked/h"), Access: Masked}}, "masked/i"},
 		{Rules{all, {Path: at("masked/i"), Access: Empty}}, "masked/h"}, {Rules{all, {Path: at("masked/i")}}, "masked"},
 	} {
-		_, writable, err := c.rules.ruleset()
+		m, err := c.rules.ruleset()
 		require.NoError(t, err)
-		if got := strings.ReplaceAll(strings.Join(writable, " "), base+"/", ""); got != c.want {
+		if got := strings.ReplaceAll(strings.Join(m.writable, " "), base+"/", ""); got != c.want {
 			t.Errorf("%v: %s may be written and not %s", c.rules, got, c.want)
 		}
 	}
-	if _, _, err := (Rules{{Path: at("none"), MustExist: true}}).ruleset(); !errors.Is(err, muster.ErrUnavailable) {
+	if _, err := (Rules{{Path: at("none"), MustExist: true}}).ruleset(); !errors.Is(err, muster.ErrUnavailable) {
 		t.Errorf("what must exist and does not: %v", err)
 	}
 }
@@ -331,9 +331,9 @@ func TestLandlockFollowsChanges(t *testing.T) {
 		}
 	}
 	kept := func() *os.File {
-		file, _, err := rules.ruleset()
+		m, err := rules.ruleset()
 		require.NoError(t, err)
-		return file
+		return m.file
 	}
 	unchanged := func() {
 		old := time.Now().Add(-time.Hour)
