@@ -134,8 +134,10 @@ func (r Rules) resolved() Rules {
 		if x.Access == link {
 			return isShown
 		}
-		if _, err := os.Lstat(x.Path); near.Access == Read && x.From != "" && !x.MustExist && err != nil {
-			return true
+		if near.Access == Read && x.From != "" && !x.MustExist {
+			if _, err := os.Lstat(x.Path); err != nil {
+				return true
+			}
 		}
 		above = append(above, x)
 		return isShown && x.Access == near.Access && x.From == "" && near.From == "" && !x.MustExist
