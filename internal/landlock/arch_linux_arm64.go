@@ -7,4 +7,8 @@ const (
 	isX32     = 0 // it has none
 )
 
-var olderCalls map[uint32]attributeCall // it has none
+// It has none of the older calls.
+var (
+	olderCalls                    map[uint32]attributeCall
+	olderMakingCalls, olderChmods []modeCall
+)

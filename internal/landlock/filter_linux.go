@@ -61,8 +61,33 @@ func (p part) bits(mask uint32) part { return part{p.at, mask} }
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
+// modeCall is a call that gives a file its mode, which is argument mode. A call that opens a file makes one only where
+// argument flags says so; -1: it always does.
+type modeCall struct {
+	number      uint32
+	mode, flags int
+}
+
+// makingCalls are the calls that make a file.
+var makingCalls = append(olderMakingCalls, modeCall{unix.SYS_OPENAT, 3, 2}, modeCall{unix.SYS_MKNODAT, 2, -1})
+
+// modesWithout returns the rules that refuse calls whose mode has one of these bits.
+func modesWithout(bits uint32, all ...modeCall) (r []rule) {
+	for _, c := range all {
+		when := when{has(arg(uint32(c.mode)), bits)}
+		if c.flags >= 0 {
+			when = append(when, has(arg(uint32(c.flags)), unix.O_CREAT|unix.O_TMPFILE&^unix.O_DIRECTORY))
+		}
+		r = append(r, rule{fail(unix.EPERM), calls{c.number}, when})
+	}
+	return r
+}
+
 // everywhere are the rules that hold whatever else confines the program.
-var everywhere = []rule{
+var everywhere = slices.Concat(modesWithout(unix.S_ISUID|unix.S_ISGID, makingCalls...), []rule{
+	{unix.SECCOMP_RET_ALLOW, calls{unix.SYS_OPENAT}, nil}, // the most frequent one need not pass all that follows
+	// The mode for a new file is in memory, where no filter sees it. There are older calls.
+	{fail(unix.ENOSYS), calls{unix.SYS_OPENAT2}, nil},
 	// New namespaces would give capabilities again, and with them much more of the kernel to attack.
 	{fail(unix.EPERM), calls{unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT,
 		unix.SYS_CHROOT, unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT, unix.SYS_FSOPEN, unix.SYS_FSMOUNT, unix.SYS_FSPICK,
@@ -82,10 +107,13 @@ var everywhere = []rule{
 	{fail(unix.EPERM), calls{unix.SYS_IOCTL}, when{is(arg(1), unix.TIOCSTI, unix.TIOCLINUX)}},
 	// A lease on a file keeps others from writing it for a while.
 	{fail(unix.EPERM), calls{unix.SYS_FCNTL}, when{is(arg(1), unix.F_SETLEASE, 1040 /* F_SETDELEG */)}},
-}
+})
 
-// inNamespaces are the rules besides for programs that have namespaces of their own.
-var inNamespaces = []rule{
+// inNamespaces are the rules besides for programs that have namespaces of their own. A program that runs as its owner
+// would give the user's rights to everybody who starts it. One that runs as its group cannot be told from a directory
+// whose files get its group, which is common.
+var inNamespaces = append(modesWithout(unix.S_ISUID, append(olderChmods, modeCall{unix.SYS_FCHMOD, 1, -1},
+	modeCall{unix.SYS_FCHMODAT, 2, -1}, modeCall{unix.SYS_FCHMODAT2, 2, -1})...), []rule{
 	// Sockets of other families, such as vsock, lead out of a network namespace, or reach seldom used parts of the
 	// kernel.
 	{fail(unix.EAFNOSUPPORT), calls{unix.SYS_SOCKET, unix.SYS_SOCKETPAIR},
@@ -93,7 +121,7 @@ var inNamespaces = []rule{
 	// Memory that no limit counts while no process has it mapped: as much as a database needs to know of another one.
 	{fail(unix.ENOSPC), calls{unix.SYS_SHMGET}, when{isAbove(arg(1), 64<<10)}},
 	{fail(unix.ENOSPC), calls{unix.SYS_SHMGET}, when{isNot(upper(1), 0)}},
-}
+}...)
 
 // inHost returns the rules besides for what a thread of a process starts, where that has no namespaces of its own.
 func inHost(process, thread int) []rule {

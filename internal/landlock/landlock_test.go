@@ -297,6 +297,22 @@ var tries = map[string]struct {
 	"mode of a program for everybody": {"EPERM", func(in, _ string) error {
 		return errors.Join(touch(in+"/suid"), call(unix.SYS_FCHMOD, descriptor(in+"/suid"), 0o4755))
 	}},
+	"program for everybody, made so": {"EPERM", func(in, _ string) error {
+		_, err := unix.Open(in+"/made-suid", unix.O_CREAT|unix.O_WRONLY, 0o4755)
+		_, second := unix.Openat2(unix.AT_FDCWD, in+"/made2-suid", &unix.OpenHow{Flags: unix.O_CREAT | unix.O_WRONLY, Mode: 0o4755})
+		if second != unix.ENOSYS {
+			return second
+		}
+		_, tmp := unix.Openat(unix.AT_FDCWD, in, unix.O_TMPFILE|unix.O_WRONLY, 0o2755)
+		node := unix.Mknodat(unix.AT_FDCWD, in+"/node-suid", unix.S_IFREG|0o6755, 0)
+		if err == nil || tmp == nil || node == nil {
+			return nil
+		}
+		return errors.Join(err, tmp, node)
+	}},
+	"open with what stands where a mode would": {"done", func(in, _ string) error {
+		return errors.Join(touch(in+"/no-mode"), call(unix.SYS_OPENAT, descriptor(in), uintptr(unsafe.Pointer(&[]byte("no-mode\x00")[0])), 0, 0o6755))
+	}},
 	"mode of a directory for a group": {"done", func(in, _ string) error {
 		return errors.Join(os.Mkdir(in+"/sgid", 0o700), call(unix.SYS_FCHMOD, descriptor(in+"/sgid"), 0o2755))
 	}},

@@ -190,7 +190,8 @@ for family in ("vsock", 40), ("alg", 38), ("packet", 17), ("bluetooth", 31), ("u
 does("pair", lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)); does("loopback", loopback)
 open("/tmp/f", "w"); f = open("/tmp/f")
 does("lease", lambda: fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_RDLCK)); does("lock", lambda: fcntl.lockf(open("/tmp/f", "w"), fcntl.LOCK_EX))
-does("attribute", lambda: os.chmod("/tmp/f", 0o600)); does("priority", lambda: os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0)))
+does("suid", lambda: os.chmod("/tmp/f", 0o4755)); does("made suid", lambda: os.open("/tmp/s", os.O_CREAT, 0o4755)); os.mkdir("/tmp/d")
+does("group's directory", lambda: os.chmod("/tmp/d", 0o2755)); does("attribute", lambda: os.chmod("/tmp/f", 0o600)); does("priority", lambda: os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0)))
 does("processors", lambda: os.sched_setaffinity(os.getpid(), os.sched_getaffinity(0)))
 `
 
@@ -223,6 +224,9 @@ pair done
 loopback done
 lease EPERM
 lock done
+suid EPERM
+made suid EPERM
+group's directory done
 attribute done
 priority done
 processors done
