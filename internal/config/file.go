@@ -52,7 +52,11 @@ func (l *fileLoader) parse(path string) (ast.Node, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, muster.Errorf(muster.Invalid, "%s cannot be read: %w", l.name, err)
+		e := muster.Errorf(muster.Invalid, "%s cannot be read: %w", l.name, err)
+		if l.trusts == nil && errors.Is(err, os.ErrPermission) {
+			return nil, e.WithHint("HOME or XDG_CONFIG_HOME leads to it: set it to a directory of your own")
+		}
+		return nil, e
 	}
 	return yamldoc.Parse(l.name, data)
 }

@@ -202,6 +202,10 @@ func findRepo(ctx context.Context, r *Repo, dir string) error {
 		return CheckPath(r.root)
 	}
 	if isBare == "true" {
+		if tree := firstWorktree(r.common); tree != "" {
+			return muster.Errorf(muster.Invalid, "%s is a bare repository: a team works in one of its worktrees",
+				r.common).WithHint("cd %s", text.ShellQuote(tree))
+		}
 		return muster.Errorf(muster.Invalid, "%s is a bare repository: it has no working tree, and a team needs one "+
 			"for its files and to show you its work in", r.common).
 			WithHint("git clone %[1]s DIR, and start muster in DIR\nwhere the config is wrong:  "+

@@ -64,6 +64,9 @@ func TestOpenSaysWhyNot(t *testing.T) {
 	gittest.Git(t, dir, "init", "-q", "-b", "main", "unborn")
 	gittest.Git(t, dir+"/unborn", "commit", "-q", "--allow-empty", "-m", "start")
 	gittest.Git(t, dir+"/unborn", "worktree", "add", "-q", "-b", "feature", "../linked")
+	gittest.Git(t, dir, "clone", "-q", "--bare", "unborn", "beside/.bare")
+	require.NoError(t, os.WriteFile(dir+"/beside/.git", []byte("gitdir: ./.bare\n"), 0o644))
+	gittest.Git(t, dir+"/beside", "worktree", "add", "-q", "main")
 	gittest.Git(t, dir+"/unborn", "switch", "-q", "--orphan", "new")
 	require.NoError(t, os.WriteFile(dir+"/broken/.git/config", []byte("[core"), 0o644))
 	require.NoError(t, os.Mkdir(dir+"/plain", 0o755))
@@ -72,6 +75,7 @@ func TestOpenSaysWhyNot(t *testing.T) {
 		code            *muster.Error
 	}{
 		{"bare", "is a bare repository", "git clone", muster.ErrInvalid},
+		{"beside", "works in one of its worktrees", "cd " + dir + "/beside/main", muster.ErrInvalid},
 		{"empty", "no commit yet", `git commit --allow-empty -m "start"`, muster.ErrInvalid},
 		{"unborn", "no commit at HEAD (new)", "git switch BRANCH", muster.ErrInvalid},
 		{"plain", "is not in a git repository", "git init", muster.ErrNotFound},

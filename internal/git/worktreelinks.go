@@ -98,6 +98,17 @@ func RestoreLink(common, path string) error {
 	return nil
 }
 
+// firstWorktree returns a linked worktree of the repository, the first by its name in .git/worktrees; "" is none.
+func firstWorktree(common string) string {
+	all, _ := registrations(common) // what cannot be read names nothing
+	for _, admin := range all {
+		if link := linkOf(admin); link != "" && AdminDir(common, filepath.Dir(link)) == admin {
+			return filepath.Dir(link)
+		}
+	}
+	return ""
+}
+
 func registrations(common string) (all []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(common, "worktrees"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
