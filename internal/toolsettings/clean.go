@@ -16,49 +16,13 @@ import (
 	"muster/internal/redact"
 )
 
-// What is kept of a file is named here, and all else is left out: credentials have too many names.
-
-// kept are the keys whose values are kept: where packages come from, how a server is reached, and how builds go. They
-// are in small letters, with dashes for other signs.
-var kept = regexp.MustCompile(`^(` + strings.Join([]string{
-	`registry`, `.*-registry`, `npmregistryserver`, `unsafehttpwhitelist`, `enablestrictssl`, // of npm, yarn
-	`nodelinker`,
-	`strict-ssl`, `always-auth`, `save-exact`, `save-prefix`, `package-lock`, `legacy-peer-deps`, `engine-strict`,
-	`node-linker`, `shamefully-hoist`, `auto-install-peers`, `fund`, `audit`,
-	`index-url`, `extra-index-url`, `index`, `default-index`, `find-links`, `no-index`, `trusted-host`, // of pip, uv
-	`index-strategy`, `prerelease`, `python-preference`, `resolution`, `only-binary`, `no-binary`, `require-virtualenv`,
-	`replace-with`, `default`, `protocol`, `git-fetch-with-cli`, `offline`, `jobs`, `rustflags`, `linker`, // of cargo
-	`target`, `incremental`, `opt-level`, `debug`, `lto`,
-	`channels`, `default-channels`, `channel-alias`, `channel-priority`, `ssl-verify`, // of conda
-	`url`, `urls`, `name`, `type`, `mirror`, `mirrors`, `bundle-mirror-.*`, `sources`, `packagist-org`, `resolver`,
-	`location`, `explicit`, `format`,
-	`go[a-z0-9]*`, `cgo-.*`, // of go
-	`org-gradle-(parallel|caching|daemon|configureondemand|configuration-cache|java-home|workers-max)`,
-	`android-(use|enable)[a-z]*`, `kotlin-.*`,
-	`proxy`, `.*-proxy`, `http-proxyhost`, `systemprop-https?-(proxyhost|proxyport|nonproxyhosts)`, `no-?proxy`,
-	`cafile`, `cainfo`, `ca-bundle`, `cert`, `timeout`, `.*-timeout`, `retr(y|ies)`, `legacy-version-file`,
-}, `|`) + `)$`)
-
-// keptElements are the elements of XML that are kept, with their attributes key, value, pattern and those of xmlns.
-var keptElements = strings.Fields(`settings localRepository interactiveMode offline pluginGroups pluginGroup mirrors
-	mirror id name url mirrorOf layout blocked profiles profile activation activeByDefault activeProfiles activeProfile
-	repositories repository pluginRepositories pluginRepository releases snapshots enabled updatePolicy checksumPolicy
-	proxies proxy active protocol host port nonProxyHosts toolchains toolchain type provides version vendor jdkHome
-	configuration packageSources add clear disabledPackageSources packageSourceMapping packageSource package`)
-
-// clean returns what is kept of a file. isPart says that this is not all. ok is false where it cannot be read.
-func clean(format string, data []byte) (_ []byte, isPart, ok bool) {
-	c := &cleaner{keeps: func(key, _ string) bool { return isKept(key) }}
+// clean returns what is kept of a file of a format. isPart says that this is not all. ok is false where it cannot be
+// read.
+func clean(format string, kept []setting, data []byte) (_ []byte, isPart, ok bool) {
+	c := &cleaner{kept: kept}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	var err error
 	switch format {
-	case "mise":
-		c.keeps = func(_, value string) bool { return version.MatchString(value) }
-		data, err = c.values(data, toml.Unmarshal, func(all any) ([]byte, error) {
-			tools := all.(map[string]any)["tools"]
-			c.isPart = c.isPart || tools == nil || len(all.(map[string]any)) > 1
-			return toml.Marshal(map[string]any{"tools": tools})
-		})
 	case "toml":
 		data, err = c.values(data, toml.Unmarshal, toml.Marshal)
 	case "yaml":
@@ -67,21 +31,49 @@ func clean(format string, data []byte) (_ []byte, isPart, ok bool) {
 		data, err = c.values(data, json.Unmarshal, json.Marshal)
 	case "xml":
 		data, err = c.xml(data)
-	case "urls":
-		c.keeps = func(string, string) bool { return true }
-		data = c.lines(string(data))
 	case "versions":
 		data = c.versions(string(data))
-	default:
-		data = c.lines(string(data))
+	case "lines", "ini":
+		data = c.lines(string(data), format == "ini")
 	}
 	return data, c.isPart, err == nil
 }
 
-// cleaner takes from a file what keeps says of a key and its value, which is "" where it is no text.
+// cleaner keeps some settings of a file.
 type cleaner struct {
-	keeps  func(key, value string) bool
+	kept   []setting
 	isPart bool // something was left out
+}
+
+// setting is the keys that lead to a setting. Each is a list of patterns.
+type setting [][]string
+
+// is reports whether keys lead to a setting that is kept.
+func (c *cleaner) is(keys []string) bool {
+	return slices.ContainsFunc(c.kept, func(s setting) bool { return len(s) == len(keys) && s.begins(keys) })
+}
+
+// leads reports whether settings that are kept may be below keys.
+func (c *cleaner) leads(keys []string) bool {
+	return slices.ContainsFunc(c.kept, func(s setting) bool { return len(s) > len(keys) && s.begins(keys) })
+}
+
+func (s setting) begins(keys []string) bool {
+	for i, key := range keys {
+		if !slices.ContainsFunc(s[i], func(pattern string) bool { return matches(pattern, key) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// matches reports whether a key is that of a pattern, in which * stands for anything.
+func matches(pattern, key string) bool {
+	first, last, hasStar := strings.Cut(pattern, "*")
+	if !hasStar {
+		return key == pattern
+	}
+	return len(key) >= len(first)+len(last) && strings.HasPrefix(key, first) && strings.HasSuffix(key, last)
 }
 
 func (c *cleaner) values(
@@ -91,13 +83,13 @@ func (c *cleaner) values(
 	if err := read(data, &all); err != nil {
 		return nil, err
 	}
-	c.table(all)
+	c.table(nil, all)
 	return write(all)
 }
 
-func (c *cleaner) table(all map[string]any) {
+func (c *cleaner) table(above []string, all map[string]any) {
 	for key, v := range all {
-		if kept, ok := c.value(key, v); ok {
+		if kept, ok := c.value(append(slices.Clone(above), key), v); ok {
 			all[key] = kept
 		} else {
 			delete(all, key)
@@ -105,66 +97,66 @@ func (c *cleaner) table(all map[string]any) {
 	}
 }
 
-// value returns what is kept of the value of a key; ok is false where that is nothing.
-func (c *cleaner) value(key string, v any) (kept any, ok bool) {
+// value returns what is kept of the value that keys lead to; ok is false where that is nothing.
+func (c *cleaner) value(keys []string, v any) (kept any, ok bool) {
 	switch v := v.(type) {
 	case map[string]any:
-		c.table(v)
+		c.table(keys, v)
 		return v, len(v) > 0
 	case []map[string]any: // of TOML
 		for _, inner := range v {
-			c.table(inner)
+			c.table(keys, inner)
 		}
-		return v, true
+		return v, c.leads(keys)
 	case []any:
 		all := v[:0]
 		for _, inner := range v {
-			if kept, ok := c.value(key, inner); ok {
+			if kept, ok := c.value(keys, inner); ok {
 				all = append(all, kept)
 			}
 		}
 		return all, len(all) > 0
 	case string:
-		return c.text(key, v)
+		return c.text(c.is(keys), v)
 	}
-	isKept := c.keeps(key, "")
+	isKept := c.is(keys)
 	c.isPart = c.isPart || !isKept
 	return v, isKept
 }
 
-// text returns what is kept of the text that a key has.
-func (c *cleaner) text(key, v string) (text string, ok bool) {
-	if c.keeps(key, v) {
+// text returns what is kept of a text.
+func (c *cleaner) text(isKept bool, v string) (text string, ok bool) {
+	if isKept {
 		text, ok = withoutUser(v)
 	}
 	c.isPart = c.isPart || text != v
 	return text, ok
 }
 
-// lines returns a file whose lines are a key and a value, sections, and values that belong to the key above.
-func (c *cleaner) lines(text string) []byte {
+// lines returns a file whose lines are a key and a value, and sections. In the format of pip, lines that are indented
+// more than that of a key belong to its value.
+func (c *cleaner) lines(text string, continues bool) []byte {
 	var out strings.Builder
-	key := "" // of the lines that begin with blanks
+	isKept, depth := false, -1 // of the last key
 	for line := range strings.Lines(text) {
 		trimmed := strings.TrimSpace(line)
-		name, value, hasKey := cutSetting(line)
-		isMore := line != strings.TrimLeft(line, " \t") && key != ""
+		indent := len(line) - len(strings.TrimLeft(line, " \t"))
+		key, value, ok := cutSetting(line)
 		switch {
 		case trimmed == "" || strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, ";"):
 			continue
 		case strings.HasPrefix(trimmed, "[") && strings.HasSuffix(trimmed, "]"):
-			key = ""
 			out.WriteString(line)
+			depth = -1
 			continue
-		case isMore && (!hasKey || strings.Contains(trimmed, "://")):
-			name, value = key, line
-		case hasKey:
-			key = name
+		case continues && depth >= 0 && indent > depth:
+			value = line
+		case ok:
+			isKept, depth = c.is([]string{key}) || c.is([]string{strings.ReplaceAll(key, "_", "-")}), indent
+		default:
+			isKept, depth = c.is([]string{trimmed}), indent
 		}
-		if !hasKey && !isMore {
-			name = trimmed
-		}
-		if kept, ok := c.text(name, value); ok {
+		if kept, ok := c.text(isKept, value); ok {
 			out.WriteString(line[:len(line)-len(value)] + kept)
 		}
 	}
@@ -203,10 +195,11 @@ func (c *cleaner) versions(text string) []byte {
 	return []byte(out.String())
 }
 
-// xml returns a file with the elements that are kept.
+// xml returns a file with the elements that are kept, and of their attributes key, value, pattern and those of xmlns.
 func (c *cleaner) xml(data []byte) ([]byte, error) {
 	var out bytes.Buffer
 	d, e := xml.NewDecoder(bytes.NewReader(data)), xml.NewEncoder(&out)
+	var path []string
 	for {
 		token, err := d.RawToken()
 		switch {
@@ -218,28 +211,32 @@ func (c *cleaner) xml(data []byte) ([]byte, error) {
 		}
 		switch t := token.(type) {
 		case xml.StartElement:
-			if !slices.Contains(keptElements, t.Name.Local) {
+			path = append(path, t.Name.Local)
+			if !c.is(path) && !c.leads(path) {
 				c.isPart = true
 				if err := skip(d); err != nil {
 					return nil, err
 				}
+				path = path[:len(path)-1]
 				continue
 			}
 			attributes := t.Attr[:0]
 			for _, a := range t.Attr {
 				isOfFile := a.Name.Space == "xmlns" || a.Name.Local == "xmlns" || a.Name.Space == "xsi"
-				value, ok := withoutUser(a.Value)
-				if ok && (isOfFile || slices.Contains([]string{"key", "value", "pattern"}, a.Name.Local)) {
+				isKept := isOfFile || c.is(path) && slices.Contains([]string{"key", "value", "pattern"}, a.Name.Local)
+				if value, ok := c.text(isKept, a.Value); ok {
 					attributes = append(attributes, xml.Attr{Name: rawName(a.Name), Value: value})
 				}
 			}
 			t.Attr, t.Name = attributes, rawName(t.Name)
 			token = t
 		case xml.EndElement:
+			path = path[:max(len(path)-1, 0)]
 			t.Name = rawName(t.Name)
 			token = t
 		case xml.CharData:
-			kept, ok := withoutUser(string(t))
+			isBlank := strings.TrimSpace(string(t)) == ""
+			kept, ok := c.text(isBlank || c.is(path), string(t))
 			if token = xml.CharData(kept); !ok {
 				continue
 			}
@@ -278,34 +275,31 @@ func skip(d *xml.Decoder) error {
 }
 
 var (
-	urlUser    = regexp.MustCompile(`(://|^\s*["']?)[^/\s"'@]*@`)
-	condaToken = regexp.MustCompile(`/t/[^/\s"']+`)
+	urlUser    = regexp.MustCompile(`(://|^\s*["']?)[^/\s]*@`) // to the last @ before the path
+	condaToken = regexp.MustCompile(`(://[^\s"']*?)/t/[^/\s"']+`)
 	version    = regexp.MustCompile(`^[A-Za-z0-9 .@/+:*~^<>=_-]{1,80}$`)
 	// known are the forms of widespread tokens.
-	known = regexp.MustCompile(`\b(gh[pousr]_|github_pat_|npm_|glpat-|pypi-|AKC|AKIA|xox[abp]-|sk-|hf_)` +
+	known = regexp.MustCompile(`\b(gh[pousr]_|github_pat_|npm_|glpat-|pypi-|AKC|AKIA|AIza|xox[abp]-|sk-|hf_)` +
 		`[A-Za-z0-9_-]{16,}`)
+	// pieces are the parts of an address that may be a token.
+	pieces = regexp.MustCompile(`[A-Za-z0-9]{16,}`)
 )
 
-// withoutUser returns a value without the user and the token of a URL; ok is false where it has a secret all the same.
+// withoutUser returns a value without the user and the token of a URL; ok is false where it may have a secret all the
+// same, such as letters mixed with digits in an address.
 func withoutUser(v string) (_ string, ok bool) {
-	v = condaToken.ReplaceAllString(urlUser.ReplaceAllString(v, "$1"), "")
-	return v, !known.MatchString(v) && !strings.Contains(v, "PRIVATE KEY") && len(redact.InText(v)) == 0
-}
-
-// isKept reports whether the value of a key is kept. The keys of npm may have a scope or a host before them: those of a
-// host are credentials, but for its certificates.
-func isKept(key string) bool {
-	if at := strings.LastIndexByte(key, ':'); at >= 0 {
-		if strings.HasPrefix(key, ":") { // of Ruby
-			key = key[1:]
-		} else if !strings.HasPrefix(key, "@") && !strings.HasPrefix(key, "BUNDLE_") {
-			return false
-		} else if key[0] == '@' {
-			key = key[at+1:]
+	trimmed := strings.TrimSpace(v)
+	kept := condaToken.ReplaceAllString(urlUser.ReplaceAllString(trimmed, "$1"), "$1")
+	if known.MatchString(kept) || strings.Contains(kept, "PRIVATE KEY") || len(redact.InText(kept)) > 0 {
+		return "", false
+	}
+	if _, address, ok := strings.Cut(kept, "://"); ok {
+		for _, piece := range pieces.FindAllString(address, -1) {
+			if strings.ContainsAny(piece, "0123456789") && strings.Trim(piece, "0123456789") != "" {
+				return "", false
+			}
 		}
 	}
-	if key == "GOAUTH" { // a command
-		return false
-	}
-	return kept.MatchString(strings.ToLower(strings.NewReplacer("_", "-", ".", "-", " ", "-").Replace(key)))
+	at := strings.Index(v, trimmed)
+	return v[:at] + kept + v[at+len(trimmed):], true
 }

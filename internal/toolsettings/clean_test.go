@@ -48,6 +48,18 @@ func TestFilesWithoutCredentials(t *testing.T) {
 			"<packageSourceCredentials><corp><add key=\"ClearTextPassword\" value=\"S3cret\" /></corp></packageSourceCredentials></configuration>",
 			"<configuration><packageSources><add key=\"corp\" value=\"https://n.corp/v3\"></add></packageSources></configuration>"},
 		{".sbt/repositories", "[repositories]\n  local\n  nexus: https://ann:S3cret@n.corp/releases\n", "[repositories]\n  local\n  nexus: https://n.corp/releases\n"},
+		// A key that is kept in one file, or at one place, is not kept in another.
+		{".gradle/gradle.properties", "googleMapsApiKey=S3cret\nname=S3cret\nurl=S3cret\n  org.gradle.parallel=true\n    hook=https://hooks.example/S3cret\n", "  org.gradle.parallel=true\n"},
+		{".config/composer/config.json", `{"bearer":{"packagist.org":"S3cret"},"config":{"url":"S3cret","cafile":"/ca"},"repositories":{"corp":{"url":"https://p.corp","options":{"url":"S3cret"}},"packagist.org":false}}`,
+			`{"config":{"cafile":"/ca"},"repositories":{"corp":{"url":"https://p.corp"},"packagist.org":false}}`},
+		{".config/mise/config.toml", "[tools]\nnode = {version = \"22\", install_env = {X_TOKEN = \"S3cret\"}}\n[env]\nversion = \"S3cret\"\n", "[tools]\n  [tools.node]\n    version = \"22\"\n"},
+		{".npmrc", "[x]\n  default=S3cret\nname=S3cret\n//h/:registry=S3cret\n", "[x]\n"},
+		{".config/pip/pip.conf", "[global]\n    disable_pip_version_check = true\n    index-url = https://mirror/\n    password = S3cret\n        https://S3cret/x\n",
+			"[global]\n    disable_pip_version_check = true\n    index-url = https://mirror/\n"},
+		{".npmrc", "registry=https://dl.corp/S3cretS3cretS3cret/npm/\n@a:registry=https://h/?token=S3cretS3cretS3cret\n@b:registry=https://artifacts-2024.corp/api/npm/npm-remote/\nproxy=ann:p@S3cret@host:80\nhttps-proxy=ann:S3'cret@host\n",
+			"@b:registry=https://artifacts-2024.corp/api/npm/npm-remote/\nproxy=host:80\nhttps-proxy=host\n"},
+		{".m2/settings.xml", "<settings><mirrors><mirror><id>S3cretS3cret ghp_S3cretS3cretS3cretS3cret</id><password>S3cret</password></mirror></mirrors><password>S3cret</password></settings>",
+			"<settings><mirrors><mirror><id></id></mirror></mirrors></settings>"},
 		{".tool-versions", "# S3cret\nnodejs 20.1.0\npython 3.12 3.11\n", "nodejs 20.1.0\npython 3.12 3.11\n"},
 	} {
 		home := t.TempDir()

@@ -10,6 +10,7 @@ import (
 	_ "embed"
 	"encoding/pem"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -27,20 +28,39 @@ type File struct {
 	IsPart bool
 }
 
-// table has a file in each line: its path in a home directory, its format, and the variable that names another path.
-//
-//go:embed files.txt
+//go:embed kept.txt
 var table string
 
-type entry struct{ name, format, variable string }
+// entry is a file of the table.
+type entry struct {
+	name, format, variable string
+	kept                   []setting
+}
 
 var entries = sync.OnceValue(func() (all []entry) {
 	for line := range strings.Lines(table) {
-		words := append(strings.Fields(line), "")
-		all = append(all, entry{words[0], words[1], words[2]})
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 0 || line[0] == '#':
+		case line[0] == '\t':
+			all[len(all)-1].keep(words[0])
+		case words[1] == "like":
+			i := slices.IndexFunc(all, func(e entry) bool { return e.name == words[2] })
+			all = append(all, entry{words[0], all[i].format, "", all[i].kept})
+		default:
+			all = append(all, entry{words[0], words[1], strings.Join(words[2:], ""), nil})
+		}
 	}
 	return all
 })
+
+func (e *entry) keep(path string) {
+	var s setting
+	for part := range strings.SplitSeq(path, "/") {
+		s = append(s, strings.Split(part, "|"))
+	}
+	e.kept = append(e.kept, s)
+}
 
 // maxSize is the largest file that is looked at, in bytes.
 const maxSize = 1 << 20
@@ -60,7 +80,7 @@ func Find(home string, env []string) (found []File) {
 		if err != nil { // for the tool it is none either
 			continue
 		}
-		if text, isPart, ok := clean(e.format, data); ok {
+		if text, isPart, ok := clean(e.format, e.kept, data); ok {
 			found = append(found, File{Path: path, Text: text, IsPart: isPart})
 		}
 	}
@@ -79,7 +99,9 @@ func GoVariable(home string, env []string, name string) (value string) {
 	data, _ := durable.ReadRegular(path, maxSize) // there may be none
 	for line := range strings.Lines(string(data)) {
 		if v, ok := strings.CutPrefix(line, name+"="); ok {
-			value, _ = withoutUser(strings.TrimSpace(v))
+			if value, ok = withoutUser(strings.TrimSpace(v)); !ok {
+				value = ""
+			}
 		}
 	}
 	return value
