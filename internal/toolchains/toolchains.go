@@ -149,11 +149,17 @@ func (g *guard) real(path string) string {
 }
 
 // show adds a rule for a path that exists, if its target passes mayShow and isWanted, and the system's rules do not
-// show both already. A nil isWanted accepts everything.
+// show both already. A nil isWanted accepts everything. A link in a repository may be one that a member has landed: it
+// shows nothing outside.
 func (g *guard) show(path string, isWanted func(real string) bool) {
-	real := g.real(path)
+	real, links := g.walk.Follow(path)
 	if _, err := os.Stat(real); err != nil || sandbox.IsOfSystem(path) && sandbox.IsOfSystem(real) {
 		return
+	}
+	for link := range links {
+		if repo := g.repositoryOf(filepath.Dir(link)); repo != "" && !sandbox.IsBelow(repo, real) {
+			return
+		}
 	}
 	if g.mayShow(real) && (isWanted == nil || isWanted(real)) {
 		g.rules = append(g.rules, sandbox.Rule{Path: path})
@@ -198,13 +204,14 @@ func (g *guard) showPath(dir string) {
 		g.showInstallation(real)
 	}
 	// A link that a member has landed must not decide what is shown.
-	if sandbox.IsOfSystem(real) || !g.shows(real) || g.isInRepository(real) {
+	if sandbox.IsOfSystem(real) || !g.shows(real) || g.repositoryOf(real) != "" {
 		return
 	}
 	entries, _ := os.ReadDir(real) // one that cannot be read has no programs either
-	for _, e := range entries[:min(len(entries), maxLinks)] {
+	links := slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Type()&fs.ModeSymlink == 0 })
+	for _, e := range links[:min(len(links), maxLinks)] {
 		program := g.real(filepath.Join(real, e.Name()))
-		if e.Type()&fs.ModeSymlink == 0 || sandbox.IsOfSystem(program) || g.shows(program) {
+		if sandbox.IsOfSystem(program) || g.shows(program) {
 			continue
 		}
 		g.show(program, func(string) bool {
@@ -217,10 +224,10 @@ func (g *guard) showPath(dir string) {
 	}
 }
 
-// maxLinks is how many entries of a directory of PATH are looked at for links.
+// maxLinks is how many links of a directory of PATH are followed.
 const maxLinks = 500
 
-// isConfig reports whether a program lies in a directory of settings, as of ~/.config, where programs keep tokens.
+// isConfig reports whether a program lies in a directory of settings, such as ~/.config, where programs keep tokens.
 func (g *guard) isConfig(real string) bool {
 	return slices.ContainsFunc(g.settings, func(dir string) bool {
 		return (filepath.Base(dir) == ".config" || filepath.Base(dir) == "Application Support" ||
@@ -228,16 +235,16 @@ func (g *guard) isConfig(real string) bool {
 	})
 }
 
-// isInRepository reports whether a directory is in a working tree of git. That of a home directory, which has the
-// user's settings, is none unless the team works there.
-func (g *guard) isInRepository(real string) bool {
+// repositoryOf returns the working tree of git that a directory is in, "" for none. That of a home directory, which has
+// the user's settings, is none unless the team works there.
+func (g *guard) repositoryOf(real string) string {
 	for dir := real; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		isSettings := slices.Contains(g.homes, dir) && !slices.Contains(g.hidden, filepath.Join(dir, ".git"))
 		if hasOneOf(dir, ".git") && !isSettings {
-			return true
+			return dir
 		}
 	}
-	return false
+	return ""
 }
 
 // shows reports whether one of the rules so far shows a path.

@@ -29,7 +29,7 @@ var toolchainFiles = strings.Fields(`
 	home/.pulumi/credentials.json home/.pyenv/.git/HEAD home/.pyenv/bin/pyenv home/.pyenv/plugins/virtualenv/.git/HEAD
 	home/flutter/.git/HEAD home/flutter/bin/flutter home/flutter/packages/x home/node/bin/node home/node/lib/x home/bin/x
 	home/project/.git/HEAD home/project/bin/x home/project/lib/secret home/project/.venv/bin/python home/project/.venv/pyvenv.cfg
-	home/project/.venv/lib/x home/project/.venv/secret home/.local/share/rustup/toolchains/x
+	home/project/.venv/lib/x home/project/.venv/secret home/project/venv/bin/python home/project/venv/pyvenv.cfg home/.local/share/rustup/toolchains/x
 	other/bin/x other/lib/x other/.ssh/id srv/bin/x srv/lib/x srv/a/b/repo/.git/HEAD srv/a/b/repo/secret
 	bare/bin/x bare/share/x bare/git/HEAD bare/git/objects/x bare/git/refs/x
 	fork/.git/HEAD fork/bin/x fork/lib/x fork/vcpkg/x fork/go/x asdf/bin/asdf asdf/shims/x asdf/plugins/nodejs/.git/HEAD asdf/installs/x fvm/3.1/.git/HEAD fvm/3.1/bin/flutter
@@ -50,6 +50,8 @@ func TestRules(t *testing.T) {
 		os.Symlink("../opt/tool/bin/run", at("home/tools/run")), os.Symlink("../notes/script", at("home/tools/script")),
 		os.Symlink("../notes/plain", at("home/tools/plain")), os.Symlink("/usr/bin/env", at("home/tools/env")),
 		os.Symlink("../.ssh/id", at("home/tools/id")), os.Symlink("../project/bin/x", at("home/tools/own")), os.Symlink("../opt", at("home/tools/opt")),
+		os.Symlink("../.config/gh", at("home/project/out")), os.Symlink("bin", at("home/project/in")),
+		os.Symlink("../../.config/app/secrets", at("home/project/venv/lib")),
 		os.Symlink("../.config/app/secrets", at("home/tools/app")), os.Symlink("../../private/bin/run", at("home/project/bin/run")), os.Symlink(at("home/private/bin/run"), at("clone/bin/run")),
 		os.Chmod(at("home/.config/app/secrets"), 0o755), os.Chmod(at("home/private/bin/run"), 0o755),
 		os.Chmod(at("home/opt/tool/bin/run"), 0o755), os.Chmod(at("home/notes/script"), 0o755), os.Chmod(at("home/.ssh/id"), 0o755),
@@ -76,6 +78,8 @@ func TestRules(t *testing.T) {
 		{"PATH=$/srv/bin", "srv/bin"}, {"PATH=$/srv", ""}, {"PATH=$/bare/bin", "bare/bin"},
 		{"PATH=$/home/project/bin", "home/project/bin"}, {"PATH=$/home/project", ""},
 		{"PATH=$/home/project/.venv/bin", "home/project/.venv/bin home/project/.venv/pyvenv.cfg home/project/.venv/lib"},
+		{"PATH=$/home/project/out", ""}, {"PATH=$/home/project/in", "home/project/in"},
+		{"PATH=$/home/project/venv/bin", "home/project/venv/bin home/project/venv/pyvenv.cfg"},
 		{"PATH=$/fork/bin", "fork/bin"}, {"PATH=$/clone/bin", "clone/bin"},
 		{"PATH=$/plain/bin", "plain/bin"},
 		{"PATH=$/pnpm/.bin", "pnpm/.bin pnpm"},
