@@ -166,18 +166,17 @@ func (s *site) confine(
 	}
 	place := s.config.placeOf(m, repo.Repo, lanes, s.workspace.Paths())
 	tell := func(text string) { s.note(ctx, "", text) }
-	explained := s.config.explained(l, place, tell)
+	forMembers, forChecks := s.config.explained(l, place, m != nil, tell), s.config.explainedChecks(l, place, tell)
 	if m == nil {
-		members, err = confined.NewMembers(explained, place, &confined.Network{})
-		return members, explained, err
+		members, err = confined.NewMembers(forMembers, place, &confined.Network{})
+		return members, forChecks, err
 	}
 	s.helper.set(confined.NewOwn(l, place))
-	l = explained
 	network, setup := s.config.Sandbox.networks(tell)
-	if members, err = confined.NewMembers(l, place, network); err != nil {
+	if members, err = confined.NewMembers(forMembers, place, network); err != nil {
 		return nil, nil, err
 	}
-	checks, err = s.config.Sandbox.newChecks(l, place, network, setup)
+	checks, err = s.config.Sandbox.newChecks(forChecks, place, network, setup)
 	return members, checks, err
 }
 
@@ -191,11 +190,19 @@ func (s Sandbox) newChecks(
 	return checks, err
 }
 
-// explained returns the launcher whose programs, where they fail, end their output with what they have missed: what the
-// sandbox hides, or a program that is only in the user's checkout. tell tells the user; nil tells nobody.
-func (c *Config) explained(l proc.Launcher, place *confined.Place, tell func(text string)) proc.Launcher {
+// explainedChecks is explained for checks and set-ups, which a setting may leave unconfined.
+func (c *Config) explainedChecks(l proc.Launcher, place *confined.Place, tell func(text string)) proc.Launcher {
+	return c.explained(l, place, place.Method != nil && !c.Sandbox.OpenChecks, tell)
+}
+
+// explained returns the launcher whose programs, where they fail, end their output with what they have missed: a
+// program that is only in the user's checkout, or, of those that are confined, what the sandbox hides. tell tells the
+// user; nil tells nobody.
+func (c *Config) explained(
+	l proc.Launcher, place *confined.Place, isConfined bool, tell func(text string),
+) proc.Launcher {
 	programs, hidden := c.programs(place.Repo), (*hiddenpaths.Paths)(nil)
-	if place.Method != nil {
+	if isConfined {
 		hidden = place.Hidden(tell)
 	}
 	return launchers.Explained(l, func(s proc.Spec, output string) string {
@@ -232,11 +239,11 @@ func (c *Config) confineTrial(
 	}
 	place := c.placeOf(m, repo, lanes, state)
 	if m == nil {
-		return c.explained(l, place, nil), nil
+		return c.explainedChecks(l, place, nil), nil
 	}
 	// What was refused is said at the end of the output.
 	network, setup := c.Sandbox.networks(func(string) {})
-	return c.Sandbox.newChecks(c.explained(l, place, nil), place, network, setup)
+	return c.Sandbox.newChecks(c.explainedChecks(l, place, nil), place, network, setup)
 }
 
 // gitHelper is what starts git for the runtime where members write. It is opened when it is needed first.

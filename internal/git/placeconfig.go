@@ -28,7 +28,8 @@ var (
 	usersSections = []string{"user", "init", "core", "alias", "color", "pull", "push", "rebase", "merge", "diff",
 		"status", "commit", "branch", "fetch", "log", "rerere", "tag", "column", "i18n", "advice", "grep", "blame",
 		"format", "stash", "switch", "checkout", "help", "transfer", "receive", "apply", "am", "mailmap", "notes",
-		"pack", "index", "lfs", "feature", "submodule", "pretty", "versionsort", "author", "committer"}
+		"pack", "index", "lfs", "feature", "submodule", "pretty", "versionsort", "author", "committer", "protocol",
+		"clean", "clone", "remote", "trailer", "uploadpack"}
 	foreignKeys = []string{"core.worktree", "core.bare", "core.hookspath", "core.fsmonitor", "core.sshcommand",
 		"core.gitproxy", "core.askpass", "core.excludesfile", "core.attributesfile", "core.alternaterefscommand",
 		"core.repositoryformatversion", "core.prefersymlinkrefs", "core.splitindex", "core.untrackedcache",
@@ -68,7 +69,7 @@ func newPlaceConfig(values []scoped, as person, ignore, attributes string) (c pl
 		for _, password := range redact.InURLs(v.value) {
 			v.value = strings.ReplaceAll(strings.ReplaceAll(v.value, ":"+password+"@", "@"), password, "")
 		}
-		if section == "alias" && len(redact.InText(v.value)) > 0 {
+		if (section == "alias" || v.isUsers()) && len(redact.InText(v.value)) > 0 {
 			continue
 		}
 		kept = append(kept, v)

@@ -98,11 +98,12 @@ func RestoreLink(common, path string) error {
 	return nil
 }
 
-// firstWorktree returns a linked worktree of the repository, the first by its name in .git/worktrees; "" is none.
+// firstWorktree returns a linked worktree of the user's, the first by its name in .git/worktrees; "" is none.
 func firstWorktree(common string) string {
 	all, _ := registrations(common) // what cannot be read names nothing
 	for _, admin := range all {
-		if link := linkOf(admin); link != "" && AdminDir(common, filepath.Dir(link)) == admin {
+		isLane := strings.HasPrefix(readLine(filepath.Join(admin, "HEAD")), laneHead)
+		if link := linkOf(admin); link != "" && !isLane && AdminDir(common, filepath.Dir(link)) == admin {
 			return filepath.Dir(link)
 		}
 	}

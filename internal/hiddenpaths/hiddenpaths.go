@@ -42,7 +42,7 @@ func Find(env []string, home string, r sandbox.Rules, own []string, tell func(te
 	}
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
-		if name != "PATH" && !toolchains.IsVariable(name) {
+		if name != "PATH" && name != "SSL_CERT_DIR" && !toolchains.IsVariable(name) {
 			continue
 		}
 		for _, dir := range filepath.SplitList(value) {
@@ -92,12 +92,17 @@ func (p *Paths) cause(output string, own []string) string {
 		if !slices.ContainsFunc(complaints, func(c string) bool { return strings.Contains(small, c) }) {
 			continue
 		}
-		for _, dir := range append(p.directories(), p.home) {
-			_, rest, ok := strings.Cut(line, dir) // not word by word: a path may have blanks
-			path := dir + cutWord(rest)
-			isIn := func(own string) bool { return sandbox.IsBelow(own, path) }
-			if ok && p.isHidden(path) && !slices.ContainsFunc(own, isIn) {
-				return path
+		dirs := p.directories()
+		if p.home != "" {
+			dirs = append(dirs, p.home)
+		}
+		for _, dir := range dirs {
+			for _, rest := range strings.Split(line, dir)[1:] { // not word by word: a path may have blanks
+				path := dir + cutWord(rest)
+				isIn := func(own string) bool { return sandbox.IsBelow(own, path) }
+				if p.isHidden(path) && !slices.ContainsFunc(own, isIn) {
+					return path
+				}
 			}
 		}
 		for _, word := range strings.FieldsFunc(line, isBetween) {

@@ -44,6 +44,7 @@ func TestLine(t *testing.T) {
 		{"PermissionError: [Errno 13] Permission denied: '$/notes.txt'", "$/notes.txt"},
 		{"Error: EACCES: permission denied, open '$/.config/x.json'", "$/.config/x.json"},
 		{"one line\ncat: $/a: No such file or directory\nthe last line", "$/a"},
+		{"$/repo/lane/build.sh: line 3: $/x/y: No such file or directory", "$/x/y"},
 		{"cat: $/repo/lane/a: No such file or directory", ""},
 		{"cat: $/tmp/muster/a: No such file or directory", ""},
 		{"cat: $/shown/a: No such file or directory", ""}, {"npm: $/.npmrc: permission denied", ""},

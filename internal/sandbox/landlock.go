@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"muster"
-	"muster/internal/durable"
 	"muster/internal/landlock"
 	"muster/internal/proc"
 	"muster/internal/text"
@@ -84,6 +83,9 @@ type made struct {
 	file     *os.File
 	writable []string
 }
+
+// tick is longer than the steps in which the times of files go on.
+var tick = time.Second
 
 // rulesets are the last ones that were made, by their grants.
 var rulesets, rulesetLock = map[string]made{}, new(sync.Mutex)
@@ -174,17 +176,6 @@ func (r Rules) grants(path string, a landlock.Access) (all []grant) {
 		all = append(all, entries[name].grants(filepath.Join(path, name), a)...)
 	}
 	return all
-}
-
-// changed tells a directory from what it was or will be.
-func changed(dir string) string {
-	info, err := os.Stat(dir)
-	if err == nil && time.Since(info.ModTime()) > time.Second {
-		if id, ok := durable.ChangeOf(info); ok {
-			return id
-		}
-	}
-	return time.Now().String() // the time of a change is that of the last tick, so a second one may have the same
 }
 
 // others returns what is in a directory besides entries of these names. What a link leads to has its own rules.
