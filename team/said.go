@@ -21,6 +21,7 @@ type Said struct {
 	At   float64    `json:"at"`  // Unix seconds
 	Kind SaidKind   `json:"kind"`
 	Tool string     `json:"tool,omitempty"` // of a call
+	Call string     `json:"call,omitempty"` // the id of a call, and of the one that a result answers
 	Text string     `json:"text"`
 	// IsError says that the tool has failed.
 	IsError bool `json:"is_error,omitempty"`
@@ -171,9 +172,9 @@ func (c *callsOf) saidIn(e transcript.Entry) (all []Said) {
 			}
 			add(Said{Kind: kind, Text: p.Text})
 		case llm.Call:
-			add(Said{Kind: SaidCall, Tool: p.Name, Text: teammate.Gist(p)})
+			add(Said{Kind: SaidCall, Tool: p.Name, Call: p.ID, Text: teammate.Gist(p)})
 		case llm.Result:
-			add(Said{Kind: SaidResult, Text: p.Text(), IsError: p.IsError, Steps: c.steps(p)})
+			add(Said{Kind: SaidResult, Call: p.ID, Text: p.Text(), IsError: p.IsError, Steps: c.steps(p)})
 		}
 	}
 	return all

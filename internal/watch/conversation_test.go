@@ -98,25 +98,26 @@ func TestTheTodoListIsShownWhole(t *testing.T) {
 	s.hasNot("TODO")
 }
 
-// Results of several calls of one reply say which call each of them answers, and the result of a single call does not.
-func TestResultsSayWhatTheyAnswer(t *testing.T) {
+// Each result stands below its call, in whatever order the calls end, and what is seen does not move.
+func TestResultsStandBelowTheirCalls(t *testing.T) {
 	s := open(t, 80, 30)
 	s.keys("tab", "down")
-	add := func(kind team.SaidKind, tool, text string) {
-		s.team.said = append(s.team.said, team.Said{Pos: muster.Pos(len(s.team.said) + 1), Kind: kind, Tool: tool, Text: text})
+	add := func(kind team.SaidKind, call, tool, text string) {
+		s.team.said = append(s.team.said, team.Said{Pos: muster.Pos(len(s.team.said) + 1), Kind: kind, Call: call, Tool: tool, Text: text})
 		s.send(changedMsg{overview: overview()})
 	}
-	add(team.SaidCall, "bash", "ls")
-	add(team.SaidResult, "", "go.mod")
-	s.hasNot("< bash ls")
-	add(team.SaidCall, "grep", "old")
-	add(team.SaidCall, "grep", "new")
-	add(team.SaidResult, "", "routes.go:12")
-	add(team.SaidResult, "", "none")
+	add(team.SaidCall, "1", "bash", "ls")
+	add(team.SaidResult, "1", "", "go.mod")
+	add(team.SaidCall, "2", "grep", "old")
+	add(team.SaidCall, "3", "grep", "new")
+	add(team.SaidCall, "4", "grep", "last")
+	add(team.SaidResult, "4", "", "two\nlines")
+	add(team.SaidResult, "2", "", "routes.go:12")
+	add(team.SaidResult, "3", "", "none")
 	check := func() {
 		t.Helper()
 		text := s.picture()
-		for _, part := range []string{"> grep old", "> grep new", "< grep old", "routes.go:12", "< grep new", "none"} {
+		for _, part := range []string{"> bash ls", "go.mod", "> grep old", "routes.go:12", "> grep new", "none", "> grep last", "two", "lines"} {
 			at := strings.Index(text, part)
 			if at < 0 {
 				t.Fatalf("%q is not in its place:\n%s", part, s.picture())
@@ -127,5 +128,4 @@ func TestResultsSayWhatTheyAnswer(t *testing.T) {
 	check()
 	s.send(tea.WindowSizeMsg{Width: 90, Height: 30}) // all rows are made anew
 	check()
-	s.hasNot("< bash ls")
 }

@@ -58,10 +58,8 @@ type detail struct {
 	// laidOut is how many of said are in rows, and width is the width that they were made for. A width of 0 says that
 	// all of them are to be made again.
 	laidOut, width int
-	// calls are those of said that are laid out and have no result yet, the oldest first. isBatch says that there was
-	// more than one of them at once.
-	calls   []string
-	isBatch bool
+	// calls are those of said that are laid out and have no result yet: the row after each, by its id.
+	calls   map[string]int
 	top     int // the first row that is seen
 	follows bool
 

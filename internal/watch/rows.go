@@ -68,7 +68,11 @@ func (w rowWriter) layOut(width int) {
 	// The words that stream in are laid out anew each time: they are few, and any of them may have changed.
 	d.rows = d.rows[:d.fixed]
 	for _, s := range d.said[d.laidOut:] {
-		w.layOutSaid(s)
+		if at, ok := d.calls[s.Call]; ok && s.Kind == team.SaidResult {
+			w.layOutAnswer(s, at)
+		} else {
+			w.layOutSaid(s)
+		}
 	}
 	d.laidOut = len(d.said)
 	d.dropRows()
@@ -189,6 +193,11 @@ func (w rowWriter) layOutMail() {
 func (d *detail) dropRows() {
 	if over := len(d.rows) - maxRows; over > 0 {
 		d.rows, d.top, d.mark = d.rows[over:], max(d.top-over, 0), max(d.mark-over, 0)
+		for id := range d.calls {
+			if d.calls[id] -= over; d.calls[id] < 0 {
+				delete(d.calls, id) // its line has gone
+			}
+		}
 	}
 }
 
@@ -227,10 +236,11 @@ func (w rowWriter) layOutSaid(s team.Said) {
 		w.addMarkdown(words)
 		return
 	case team.SaidCall:
-		call := s.Tool + " " + text.OneLine(words)
-		w.d.isBatch = len(w.d.calls) > 0
-		w.d.calls = append(w.d.calls, call)
-		w.add("> "+call, textRow{who: string(w.d.row.member.Name)})
+		w.add("> "+s.Tool+" "+text.OneLine(words), textRow{who: string(w.d.row.member.Name)})
+		if w.d.calls == nil {
+			w.d.calls = map[string]int{}
+		}
+		w.d.calls[s.Call] = len(w.d.rows)
 		return
 	case team.SaidToIt:
 		w.add("\n"+view.Clock(muster.Time(s.At), w.o.Now)+"  told", textRow{tone: view.Faint})
@@ -238,9 +248,6 @@ func (w rowWriter) layOutSaid(s team.Said) {
 		r.tone = view.Faint
 		if s.IsError {
 			r.tone = view.Bad
-		}
-		if s.Kind == team.SaidResult {
-			w.addAnswered()
 		}
 	}
 	lines := strings.Split(words, "\n")
@@ -254,15 +261,25 @@ func (w rowWriter) layOutSaid(s team.Said) {
 	}
 }
 
-// addAnswered says which call a result answers, where several were made at once: their results come in the order of the
-// calls, below all of them.
-func (w rowWriter) addAnswered() {
-	if len(w.d.calls) == 0 {
-		return // the call was dropped from the transcript
+// layOutAnswer adds a result below its call, which is before row at: calls that run side by side end in any order. What
+// is seen does not move.
+func (w rowWriter) layOutAnswer(s team.Said, at int) {
+	d, rows := w.d, w.d.rows
+	d.rows = nil
+	w.layOutSaid(s)
+	n := len(d.rows)
+	d.rows = slices.Insert(rows, at, d.rows...)
+	delete(d.calls, s.Call)
+	for id, after := range d.calls {
+		if after > at {
+			d.calls[id] += n
+		}
 	}
-	call := w.d.calls[0]
-	if w.d.calls = w.d.calls[1:]; w.d.isBatch {
-		w.add(text.CutColumns("< "+call, max(w.d.width, 1)), textRow{who: string(w.d.row.member.Name)})
+	if at <= d.top {
+		d.top += n
+	}
+	if at <= d.mark {
+		d.mark += n
 	}
 }
 

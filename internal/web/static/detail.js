@@ -202,7 +202,7 @@ async function drawMember(of) {
   byId("mail").hidden = isReplay();
   const until = replay.isOn() ? replay.time() : undefined;
   if (until !== of.until) {
-    Object.assign(of, { until, next: undefined, calls: [] });
+    Object.assign(of, { until, next: undefined, calls: {} });
     steps([]);
   }
   for (let more = true; more;) {
@@ -226,14 +226,15 @@ async function drawMember(of) {
 
 // add adds one thing of a conversation. A call of a tool is one line that opens: what it has answered is within.
 function add(of, s) {
-  const calls = of.calls ||= [];
+  const calls = of.calls ||= {}; // that have no answer yet, by their ids
   if (s.kind === "call") {
     const line = el("details", { class: "said call" }, el("summary", {}, el("span", { class: "tool" }, s.tool), " " + s.text, el("span", { class: "outcome" }, " ...")));
-    calls.push({ line });
+    calls[s.call] = line;
     body.append(line);
   } else if (s.kind === "result") {
-    const call = calls.shift(), first = s.text.split("\n", 1)[0];
-    const line = call?.line || el("details", { class: "said call" }, el("summary", {}, el("span", { class: "outcome" })));
+    const call = calls[s.call], first = s.text.split("\n", 1)[0];
+    delete calls[s.call];
+    const line = call || el("details", { class: "said call" }, el("summary", {}, el("span", { class: "outcome" })));
     setText(line.querySelector(".outcome"), s.is_error ? "  failed: " + first : "");
     line.classList.toggle("failed", Boolean(s.is_error));
     line.append(el("pre", { tabindex: 0 }, s.text));
