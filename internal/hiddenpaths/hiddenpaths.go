@@ -20,6 +20,9 @@ import (
 type Paths struct {
 	home  string
 	shown []string // directories below the home directory, and their parts that programs see
+	own   []string
+	rules sandbox.Rules
+	path  []string // the directories of PATH
 	// Programs are directories of PATH that are there, and hidden.
 	Programs []string
 	// Variables are variables of the environment, such as JAVA_HOME=/home/ann/jdk, whose directory is there, and
@@ -34,7 +37,7 @@ type Paths struct {
 // directory; "" is none. Paths below the directories own are never reported. tell tells the user, once, what a program
 // has missed.
 func Find(env []string, home string, r sandbox.Rules, own []string, tell func(text string)) *Paths {
-	p := &Paths{home: home, shown: slices.Clone(own), tell: tell}
+	p := &Paths{home: home, shown: slices.Clone(own), own: own, rules: r, tell: tell}
 	for _, x := range r {
 		if x.Access == sandbox.Read || x.Access == sandbox.Write {
 			p.shown = append(p.shown, x.Path)
@@ -44,6 +47,9 @@ func Find(env []string, home string, r sandbox.Rules, own []string, tell func(te
 		name, value, _ := strings.Cut(kv, "=")
 		if name != "PATH" && name != "SSL_CERT_DIR" && !toolchains.IsVariable(name) {
 			continue
+		}
+		if name == "PATH" {
+			p.path = filepath.SplitList(value)
 		}
 		for _, dir := range filepath.SplitList(value) {
 			isOwn := slices.ContainsFunc(own, func(o string) bool { return sandbox.IsBelow(o, dir) })
@@ -106,8 +112,8 @@ func (p *Paths) cause(output string, own []string) string {
 			}
 		}
 		for _, word := range strings.FieldsFunc(line, isBetween) {
-			if dir := p.programDir(word); dir != "" {
-				return filepath.Join(dir, word)
+			if path := p.program(word); path != "" {
+				return path
 			}
 		}
 	}
@@ -125,14 +131,25 @@ func cutWord(s string) string {
 	return s
 }
 
-// programDir returns the hidden directory of PATH that has a program; "" where none has it.
-func (p *Paths) programDir(name string) string {
+// program returns the path of a program in PATH that is hidden, or what a link there leads to; "" where there is none.
+func (p *Paths) program(name string) string {
 	if filepath.Base(name) != name || name == "." || name == ".." {
 		return ""
 	}
-	for _, dir := range p.Programs {
-		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
-			return dir
+	for _, dir := range p.path {
+		path := filepath.Join(dir, name)
+		info, err := os.Stat(path)
+		if err != nil || !info.Mode().IsRegular() || !filepath.IsAbs(dir) || p.rules.Show(path) {
+			continue
+		}
+		real, err := filepath.EvalSymlinks(path)
+		isIn := func(own string) bool { return sandbox.IsBelow(own, real) }
+		switch {
+		case err != nil || slices.ContainsFunc(p.own, isIn) || toolchains.HasKeys(p.home, real): // on purpose
+		case slices.Contains(p.Programs, dir):
+			return path
+		default:
+			return real
 		}
 	}
 	return ""

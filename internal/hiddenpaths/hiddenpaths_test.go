@@ -16,11 +16,14 @@ import (
 // that the environment names.
 func TestLine(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "ann's home")
-	for _, dir := range []string{"tools/sub", "shown/bin", "jdk/bin", "repo/lane", "tmp"} {
+	for _, dir := range []string{"tools/sub", "shown/bin", "jdk/bin", "repo/lane", "tmp", "apps"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(base, dir), 0o755))
 	}
-	for _, name := range []string{"tools/dot", "shown/bin/seen", "jdk/bin/java"} {
+	for _, name := range []string{"tools/dot", "shown/bin/seen", "jdk/bin/java", "apps/linked", "repo/own"} {
 		require.NoError(t, os.WriteFile(filepath.Join(base, name), nil, 0o755))
+	}
+	for link, to := range map[string]string{"linked": "apps", "own": "repo"} {
+		require.NoError(t, os.Symlink(filepath.Join("../..", to, link), filepath.Join(base, "shown/bin", link)))
 	}
 	at := func(s string) string { return strings.ReplaceAll(s, "$", base) }
 	env := strings.Split(at("PATH=$/tools:$/shown/bin:$/none|JAVA_HOME=$/jdk|GOROOT=$/shown|PROJECT=$/repo|VIRTUAL_ENV=$/repo/lane"), "|")
@@ -36,6 +39,7 @@ func TestLine(t *testing.T) {
 	}{
 		{"sh: 1: dot: not found", "$/tools/dot"},
 		{"bash: line 1: dot: command not found", "$/tools/dot"},
+		{"sh: 1: linked: not found", "$/apps/linked"}, {"sh: 1: own: not found", ""},
 		{"env: ‘dot’: No such file or directory", "$/tools/dot"},
 		{`exec: "dot": executable file not found in $PATH`, "$/tools/dot"},
 		{"Error: spawn dot ENOENT", "$/tools/dot"},
