@@ -2,6 +2,7 @@ package confined
 
 import (
 	"cmp"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,16 +15,17 @@ import (
 )
 
 // sessionVariables name services of the user's session: agents with keys, the desktop, a Docker daemon; and files of
-// git, which has the settings of a place in them and fails at one that is there and cannot be read.
+// git, which fails at one that is there and cannot be read.
 var sessionVariables = []string{"SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_TTY", "DISPLAY",
 	"WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST",
 	"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"}
 
-// withoutSession returns an environment without sessionVariables, because nothing of theirs can be reached.
+// withoutSession returns an environment without sessionVariables, because nothing of theirs can be reached. The name of
+// no file stays: it keeps git from the user's.
 func withoutSession(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
-		name, _, _ := strings.Cut(kv, "=")
-		return slices.Contains(sessionVariables, name)
+		name, value, _ := strings.Cut(kv, "=")
+		return slices.Contains(sessionVariables, name) && value != os.DevNull
 	})
 }
 

@@ -62,8 +62,8 @@ var copies = []string{packedRefs, "shallow", "info/attributes"}
 const packedRefs = "packed-refs"
 
 // OpenPlace returns the place of the linked worktree at tree, and makes what is missing of it. ref is the branch of a
-// lane; "" for a scratch checkout. Errors: NotFound when no worktree of the repository is registered there,
-// Unavailable.
+// lane; "" for a scratch checkout. Errors: NotFound when no worktree of the repository is registered there, Invalid
+// when one is that muster has not made, Unavailable.
 func OpenPlace(r *Repo, tree, ref string) (*Place, error) {
 	admin := registrationOf(r.common, tree)
 	if admin == "" {
@@ -72,6 +72,11 @@ func OpenPlace(r *Repo, tree, ref string) (*Place, error) {
 	if !r.hasRefFiles() {
 		return nil, muster.Errorf(muster.Unavailable, "the refs of this repository are no files").
 			WithHint("git refs migrate --ref-format=files, or start muster with --no-sandbox")
+	}
+	// A place is a sign that muster has made the worktree (HasPlace).
+	head := readLine(filepath.Join(admin, "HEAD"))
+	if ref != "" && head != "ref: "+ref && !HasPlace(r.common, tree) && MadeAt(r, ref) == "" {
+		return nil, muster.Errorf(muster.Invalid, "%s is another worktree of this repository", tree)
 	}
 	p := &Place{repo: r, Tree: tree, Dir: placeDir(r.common, tree), ref: ref}
 	if err := p.make(admin); err != nil {
