@@ -66,8 +66,12 @@ func (f *Fingerprint) askGit(ctx context.Context, r *Repo, skip func(string) boo
 		return nil, err
 	}
 	staged := sha256.New()
+	own, _ := filepath.Rel(r.root, r.common) // of a bare repository beside its worktrees it is no .git
 	for _, entry := range SplitNUL(out) {
 		name, isOther := strings.CutPrefix(entry, "? ")
+		if isOther && strings.HasPrefix(name, filepath.ToSlash(own)+"/") {
+			continue
+		}
 		if !isOther {
 			staged.Write([]byte(entry + "\x00"))
 			_, name, _ = strings.Cut(entry, "\t")

@@ -30,8 +30,10 @@ one() {
 		[ ! -f "$1/$file" ] || cp "$1/$file" "$2/$file"
 	done
 	cp -R "$1/refs/." "$2/refs/"
-	# What the user gets later, git submodule update finds there, too.
-	git config -f "$2/config" remote.origin.url "$1"
+	# What the user gets later, git submodule update finds there, too. Submodules in this one may be relative to its URL.
+	url=$(git config -f "$1/config" remote.origin.url) || url=$1
+	git config -f "$2/config" remote.origin.url "$url"
+	[ "$url" = "$1" ] || git config -f "$2/config" "url.$1.insteadOf" "$url"
 	git config -f "$2/config" remote.origin.fetch '+refs/heads/*:refs/remotes/origin/*'
 	git config -f "$2/config" protocol.file.allow always
 	git config -f "$2/config" core.bare false
