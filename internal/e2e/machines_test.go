@@ -61,7 +61,7 @@ func TestMachines(t *testing.T) {
 			w := worldOn(t, c.machine(t, map[string]string{"README": "a repository\n"}),
 				"ANTHROPIC_API_KEY=key-"+gittest.Tokens, "ANTHROPIC_BASE_URL="+v.url)
 			before := w.machineState()
-			out := w.muster(0, "run", "--team", "t", "--check", `git show HEAD:README && test ! -e "$BASE/home/.netrc"`, "work")
+			out := w.muster(0, "run", "--team", "t", "--check", `git show HEAD:README && ! cat "$BASE/home/.netrc"`, "work")
 			w.has("stdout", out.stdout, "1 of 1 task landed on muster/t")
 			w.has("stderr", out.stderr, "commands are confined")
 			if after := w.machineState(); after != before {
