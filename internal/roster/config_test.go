@@ -76,8 +76,8 @@ func TestProject(t *testing.T) {
 		var projecting sync.WaitGroup
 		projecting.Go(func() { r.Projector(ctx) })
 		time.Sleep(2 * time.Second)
-		set(t, r, "carol", muster.Working, "")
 		write(t, s, `["half"]`)
+		set(t, r, "carol", muster.Working, "") // after it: the projector looks at each change
 		time.Sleep(10 * time.Second)
 		told := strings.Count(strings.Join(kinds(t, s), ""), "state.corrupt")
 		if !strings.Contains(config(t, s), "carol") || told != 1 {
