@@ -67,12 +67,16 @@ func (w rowWriter) layOut(width int) {
 	}
 	// The words that stream in are laid out anew each time: they are few, and any of them may have changed.
 	d.rows = d.rows[:d.fixed]
+	top, mark := d.top, d.mark
 	for _, s := range d.said[d.laidOut:] {
 		if at, ok := d.calls[s.Call]; ok && s.Kind == team.SaidResult {
 			w.layOutAnswer(s, at)
 		} else {
 			w.layOutSaid(s)
 		}
+	}
+	if isNew { // no row has moved: all of them were made
+		d.top, d.mark = top, mark
 	}
 	d.laidOut = len(d.said)
 	d.dropRows()
