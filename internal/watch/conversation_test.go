@@ -2,6 +2,7 @@ package watch
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -128,4 +129,23 @@ func TestResultsStandBelowTheirCalls(t *testing.T) {
 	check()
 	s.send(tea.WindowSizeMsg{Width: 90, Height: 30}) // all rows are made anew
 	check()
+}
+
+// A reader who has gone up stays at their place when the window is resized and all rows are made anew.
+func TestResizingKeepsThePlace(t *testing.T) {
+	s := open(t, 80, 30)
+	s.keys("tab", "down")
+	for i := range 60 {
+		id := fmt.Sprint(i)
+		s.team.said = append(s.team.said,
+			team.Said{Pos: muster.Pos(2*i + 1), Kind: team.SaidCall, Call: id, Tool: "grep", Text: "step-" + id},
+			team.Said{Pos: muster.Pos(2*i + 2), Kind: team.SaidResult, Call: id, Text: "found"})
+		s.send(changedMsg{overview: overview()})
+	}
+	s.keys("enter", "pgup", "pgup")
+	first := regexp.MustCompile(`step-\d+`).FindString(s.picture())
+	s.send(tea.WindowSizeMsg{Width: 82, Height: 30})
+	if now := regexp.MustCompile(`step-\d+`).FindString(s.picture()); first == "" || first == "step-0" || now != first {
+		t.Errorf("%q was the first call that is seen, and %q is:\n%s", first, now, s.picture())
+	}
 }
