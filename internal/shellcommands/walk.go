@@ -1,6 +1,7 @@
 package shellcommands
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -58,7 +59,6 @@ func isSeparator(c rune) bool { return strings.ContainsRune(" \t\n'\"`$(){}[]<>|
 // statement adds a simple command, and notes what its redirections write.
 func (w *walker) statement(s *syntax.Stmt) {
 	in := w.redirects(s.Redirs)
-	w.hasInput = w.hasInput || in.isKnown
 	var words []Word
 	switch x := s.Cmd.(type) {
 	case *syntax.CallExpr:
@@ -97,11 +97,12 @@ func assignment(a *syntax.Assign) Word {
 	return word
 }
 
-// redirects notes the files that redirections write, and returns what the last one makes the input. A redirection to a
-// descriptor, such as 2>&1, writes no file.
+// redirects notes the files that redirections write, and returns what they make the input. A redirection to a
+// descriptor, such as 2>&1, writes no file, and one of another descriptor, such as 3<<< a, leaves the input.
 func (w *walker) redirects(list []*syntax.Redirect) (in input) {
 	for _, r := range list {
 		target := newWord(r.Word)
+		isInput := r.N == nil || strings.Trim(r.N.Value, "0") == ""
 		switch r.Op {
 		case syntax.RdrOut, syntax.AppOut, syntax.RdrInOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll,
 			syntax.AppClob, syntax.RdrAllClob, syntax.AppAllClob:
@@ -110,10 +111,15 @@ func (w *walker) redirects(list []*syntax.Redirect) (in input) {
 			if strings.Trim(target.Text, "0123456789-") != "" {
 				w.out.Writes = append(w.out.Writes, target)
 			}
-		case syntax.Hdoc, syntax.DashHdoc:
-			in = input{text: document(r), isKnown: true}
-		case syntax.WordHdoc:
+		case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+			w.hasInput = true
+			if !isInput {
+				break
+			}
 			in = input{text: target.Text, isKnown: true}
+			if r.Op != syntax.WordHdoc {
+				in.text = document(r)
+			}
 		default:
 			in = input{}
 		}
@@ -177,22 +183,36 @@ func (w *walker) shell(words []Word, i int, in input) (text string, isScript, is
 		}
 	}
 	args = args[n:]
-	isFile := len(args) > 0 && !strings.HasPrefix(args[0].Text, "/dev/") && !strings.HasPrefix(args[0].Text, "/proc/")
+	name := ""
+	if len(args) > 0 {
+		name = path.Clean(args[0].Text)
+	}
+	isInput := slices.Contains([]string{"", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"}, name)
+	isDescriptor := strings.HasPrefix(name, "/dev/") || strings.HasPrefix(name, "/proc/")
 	switch {
 	case hasText && len(args) > 0 && i > 0: // xargs and find put what they find in the place of {}
 		return strings.ReplaceAll(args[0].Text, "{}", Hole), true, isPlain
 	case hasText && len(args) > 0:
 		return args[0].Text, true, isPlain
-	case hasText, readsInput, !isFile:
-		if in.isKnown && !hasText {
+	case hasText, readsInput, isInput, isDescriptor:
+		if in.isKnown && !hasText && (readsInput || isInput) {
 			return in.text, true, isPlain
 		}
 		if i == 0 {
 			w.unknown("a shell in it reads a script from its input")
 		}
-		w.out.Commands[len(w.out.Commands)-1].ReadsScript = hasText || words[0].Text != "xargs" // which adds a file
+		isNamedByXargs := words[0].Text == "xargs" && !readsFile(words[1:i]) // it adds the names of scripts
+		w.out.Commands[len(w.out.Commands)-1].ReadsScript = hasText || isDescriptor || !isNamedByXargs
 	}
 	return "", false, false
+}
+
+// readsFile reports whether one of some options of xargs is -a, with which it leaves its input to what it starts.
+func readsFile(options []Word) bool {
+	return slices.ContainsFunc(options, func(w Word) bool {
+		return strings.HasPrefix(w.Text, "--a") ||
+			isOption(w.Text) && !strings.HasPrefix(w.Text, "--") && strings.Contains(w.Text, "a")
+	})
 }
 
 // countOptions returns how many of some words are options of a shell, with the values of -o and -O.
