@@ -9,48 +9,40 @@ import (
 	"muster/internal/commands"
 )
 
-// command is one slash command.
-type command struct {
-	name, args, does string
-	// muster is the command line that it stands for; the user's arguments follow it.
-	muster []string
+// Command is one slash command.
+type Command struct {
+	Name, Args, Does string
+	// Muster is the command line that it stands for; the user's arguments follow it.
+	Muster []string
 }
 
-// builtin lists the commands that a conversation has by itself, in the order in which /help shows them.
-var builtin = []command{
-	// These run the muster command of the same job, so both print the same.
-	{name: "status", does: "how the team stands, and what needs you", muster: []string{"status"}},
-	{name: "tasks", does: "the board", muster: []string{"task", "list"}},
-	{name: "team", does: "who does what", muster: []string{"team", "list"}},
-	{name: "inbox", args: "[name]", does: "mail that waits and what came last",
-		muster: []string{"mail", "list", "--last", "20"}},
-	{name: "diff", args: "TASK", does: "what a task has changed", muster: []string{"diff"}},
-	{name: "retry", args: "TASK", does: "let a task that needs you be tried again", muster: []string{"task", "retry"}},
-	{name: "undo", args: "TASK", does: "take back what a task has landed, after the check", muster: []string{"undo"}},
-	{name: "open", args: "[N]", does: "all of a tool call of the lead: what went in and out"},
-	{name: "worktrees", does: "the lanes", muster: []string{"worktree", "list"}},
-	{name: "requests", args: "[show ID]", does: "questions that wait for somebody; with ID, all of one",
-		muster: []string{"requests"}},
-	{name: "approve", args: "ID", does: "say yes to a question", muster: []string{"approve"}},
-	{name: "reject", args: "ID why", does: "say no to a question", muster: []string{"reject"}},
-	{name: "context", args: "[name]", does: "what fills a member's context window", muster: []string{"context"}},
-	{name: "cost", does: "what was spent, and on what", muster: []string{"cost"}},
-	{name: "events", does: "what happened last", muster: []string{"log", "-n", "20"}},
-	{name: "watch", does: "how to watch the team in another terminal"},
-	// These are handled by runCommand itself, before or in place of a muster command.
-	{name: "model", args: "[NAME]", does: "the models and their prices; another one before a run begins"},
-	{name: "compact", args: "[focus]", does: "shorten the lead's conversation to a summary"},
-	{name: "clear", does: "let the lead begin anew, with the goal and the board alone"},
-	{name: "resume", does: "go on with a team that stopped; a message does, too"},
-	{name: "archive", does: "put its state and lanes aside instead", muster: []string{"archive"}},
-	{name: "help", does: "this"},
-	{name: "quit", does: "leave; what is open is kept"},
+// builtin lists the commands that a conversation has beside those of the command line, in the order in which /help
+// shows them.
+var builtin = []Command{
+	{Name: "tasks", Does: "the board", Muster: []string{"task", "list"}},
+	{Name: "team", Does: "who does what", Muster: []string{"team", "list"}},
+	{Name: "inbox", Args: "[name]", Does: "mail that waits and what came last",
+		Muster: []string{"mail", "list", "--last", "20"}},
+	{Name: "worktrees", Does: "the lanes", Muster: []string{"worktree", "list"}},
+	{Name: "events", Does: "what happened last", Muster: []string{"log", "-n", "20"}},
+	{Name: "retry", Args: "TASK", Does: "let a task that needs you be tried again", Muster: []string{"task", "retry"}},
+	{Name: "open", Args: "[N]", Does: "all of a tool call of the lead: what went in and out"},
+	{Name: "approve", Args: "[ID]", Does: "say yes to a question; without ID to the only one"},
+	{Name: "reject", Args: "[ID] why", Does: "say no to a question"},
+	{Name: "watch", Does: "how to watch the team in another terminal"},
+	{Name: "model", Args: "[NAME]", Does: "the models and their prices; another one before a run begins"},
+	{Name: "compact", Args: "[focus]", Does: "shorten the lead's conversation to a summary"},
+	{Name: "clear", Does: "let the lead begin anew, with the goal and the board alone"},
+	{Name: "resume", Does: "go on with a team that stopped; a message does, too"},
+	{Name: "archive", Does: "put its state and lanes aside instead", Muster: []string{"archive"}},
+	{Name: "help", Does: "this"},
+	{Name: "quit", Does: "leave; what is open is kept"},
 }
 
 // Builtin returns the names of the commands that a conversation has by itself.
 func Builtin() (names []string) {
 	for _, c := range builtin {
-		names = append(names, c.name)
+		names = append(names, c.Name)
 	}
 	return names
 }
@@ -59,13 +51,15 @@ func Builtin() (names []string) {
 func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 	name, rest, _ := strings.Cut(strings.TrimPrefix(line, "/"), " ")
 	rest = strings.TrimSpace(rest)
-	switch i := slices.IndexFunc(builtin, func(c command) bool { return c.name == name }); {
+	switch i := slices.IndexFunc(builtin, func(c Command) bool { return c.Name == name }); {
 	case i < 0:
-		s.sayCustom(ctx, name, rest)
+		s.runOther(ctx, name, rest)
+	case name == "team" && rest != "": // muster team has commands of its own
+		s.printCommand(ctx, append([]string{name}, words(rest)...)...)
 	case name == "quit":
 		return true
 	case name == "help":
-		s.Face.Print(helpText(s.custom()))
+		s.Face.Print(helpText(s.custom(), s.Commands))
 	case name == "watch":
 		s.Face.Print("in another terminal: muster watch   as lines: muster log -f")
 	case name == "open":
@@ -94,14 +88,15 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 		s.Face.Print("no team has stopped here")
 	case name == "resume":
 		s.beginRun("")
-	default:
-		args := slices.Clone(builtin[i].muster)
-		if id, why, ok := strings.Cut(rest, " "); ok && name == "reject" {
-			args = append(args, id, "--", strings.TrimSpace(why)) // the reason is one argument, dashes and all
+	case name == "approve" || name == "reject":
+		if args, problem := s.decision(ctx, name, rest); problem != "" {
+			s.Face.Print(problem)
 		} else {
-			args = append(args, strings.Fields(rest)...)
+			s.decide(ctx, args...)
 		}
-		s.Face.Print(strings.TrimRight(s.Command(ctx, args...), "\n"))
+	default:
+		args := append(slices.Clone(builtin[i].Muster), words(rest)...)
+		s.printCommand(ctx, args...)
 		// What has been put aside cannot go on: the next words begin a run of their own.
 		if name == "archive" {
 			s.Stopped = false
@@ -114,21 +109,50 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 	return false
 }
 
+// runOther runs a command of the repository or of the user, or else one of the command line.
+func (s *Session) runOther(ctx context.Context, name, rest string) {
+	_, isCustom := commands.Named(s.custom(), name)
+	isMuster := slices.ContainsFunc(s.Commands, func(c Command) bool { return c.Name == name })
+	if isCustom || !isMuster {
+		s.sayCustom(ctx, name, rest)
+		return
+	}
+	args := append([]string{name}, words(rest)...)
+	if s.Shell == nil { // a pipe, whose lines are taken one after the other
+		s.printCommand(ctx, args...)
+		return
+	}
+	// It may take its time, or follow what happens, so it does not keep the user from typing.
+	s.runAside(ctx, func(ctx context.Context) { s.printCommand(ctx, args...) })
+}
+
+// words splits the arguments of a command, as a shell does where there are quotation marks around some.
+func words(rest string) []string { return commands.Split(rest) }
+
 // helpLine is the line of the help for a command.
 func helpLine(head, does string) string {
 	return "  /" + head + strings.Repeat(" ", max(17-len(head), 2)) + does + "\n"
 }
 
 // helpText lists the commands and the most important keys.
-func helpText(custom []commands.Command) string {
+func helpText(custom []commands.Command, muster []Command) string {
 	var b strings.Builder
 	for _, c := range builtin {
-		b.WriteString(helpLine(strings.TrimSpace(c.name+" "+c.args), c.does))
+		b.WriteString(helpLine(strings.TrimSpace(c.Name+" "+c.Args), c.Does))
 	}
 	b.WriteString(customText(custom))
+	if len(muster) > 0 {
+		var names []string
+		for _, c := range muster {
+			names = append(names, "/"+c.Name)
+		}
+		b.WriteString("  as in a shell: " + strings.Join(names, " ") + "\n")
+	}
+	b.WriteString("  @NAME TEXT        is mail to a teammate; anything else is for the lead\n")
 	b.WriteString("  Ctrl-C            stops the lead's turn; twice: leave\n")
 	b.WriteString("  Alt-Enter         a new line in a message\n")
 	b.WriteString("  Tab, Up, Ctrl-R   complete, earlier lines, search them\n")
+	b.WriteString("  Ctrl-O            shows what the lead thought last\n")
 	b.WriteString("  Ctrl-V            puts in the image of the clipboard\n")
 	b.WriteString("  / and @           commands; files and members. Esc closes what they show\n")
 	b.WriteString("  !COMMAND          runs in your shell; the lead reads the output with your next message")

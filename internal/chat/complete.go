@@ -20,6 +20,8 @@ type Names struct {
 	// Custom returns the commands of the repository and of the user.
 	Custom func() []commands.Command
 	Files  *Files
+	// Commands are those of the command line.
+	Commands []Command
 }
 
 // Complete returns what may stand at the cursor, which is a byte offset: commands at the start of a text, their
@@ -51,6 +53,8 @@ func (n Names) arguments(head string) []Name {
 	switch head {
 	case "/requests":
 		return []Name{{"show", "all of one"}}
+	case "/mail send":
+		return append(n.Members(), Name{"all", "every member"})
 	case "/approve", "/reject", "/requests show":
 		return n.Requests()
 	case "/diff", "/undo", "/retry":
@@ -104,10 +108,16 @@ func (n Names) commands(typed string) []terminal.Choice {
 	}
 	// Its own commands come first, in the order of the help, because all conversations have them.
 	for _, c := range builtin {
-		add(c.name, c.args, c.does)
+		add(c.Name, c.Args, c.Does)
 	}
-	for _, c := range n.Custom() {
+	custom := n.Custom()
+	for _, c := range custom {
 		add(c.Name, c.Hint, customDoes(c))
+	}
+	for _, c := range n.Commands {
+		if !slices.ContainsFunc(custom, func(x commands.Command) bool { return x.Name == c.Name }) {
+			add(c.Name, c.Args, c.Does)
+		}
 	}
 	// What was typed whole comes first.
 	slices.SortStableFunc(begin, func(a, b terminal.Choice) int {

@@ -32,7 +32,7 @@ func TestComplete(t *testing.T) {
 		from  int
 		want  string // the texts, with ! behind those that Enter enters
 	}{
-		{"/ap", false, 0, "/approve ,/apply "},
+		{"/ap", false, 0, "/approve !,/apply "},
 		{"/link", false, 0, "/docs:links!"},
 		{"/team", false, 0, "/team!"},
 		{"/inb", false, 0, "/inbox !"},

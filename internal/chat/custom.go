@@ -28,7 +28,10 @@ func (s *Session) sayCustom(ctx context.Context, name, args string) {
 		// A message that begins with a slash is more often a mistyped command than words for the lead.
 		var names []string
 		for _, c := range builtin {
-			names = append(names, "/"+c.name)
+			names = append(names, "/"+c.Name)
+		}
+		for _, c := range s.Commands {
+			names = append(names, "/"+c.Name)
 		}
 		for _, c := range all {
 			names = append(names, "/"+c.Name)

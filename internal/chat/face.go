@@ -9,6 +9,7 @@ import (
 
 	"muster"
 	"muster/internal/terminal"
+	"muster/internal/text"
 	"muster/llm"
 	"muster/loop"
 )
@@ -53,6 +54,9 @@ func (p *Pipe) Print(lines string) {
 	_, _ = fmt.Fprintln(p.Progress, lines) // nobody may read it any more, and the run goes on
 }
 
+// Echo writes what the user has said.
+func (p *Pipe) Echo(words string) { p.Print("> " + text.Clean(words)) }
+
 // Stream writes the lead's words.
 func (p *Pipe) Stream(text string) {
 	if text == "" {
@@ -64,6 +68,9 @@ func (p *Pipe) Stream(text string) {
 	// Words arrive in pieces, and only the last piece of a reply is followed by a newline of ours.
 	p.midLine = !strings.HasSuffix(text, "\n")
 }
+
+// Think does nothing: a script reads what the lead says.
+func (p *Pipe) Think(string) {}
 
 // Flush ends the line of the lead's words.
 func (p *Pipe) Flush() {
@@ -79,7 +86,7 @@ func (p *Pipe) Flush() {
 func (p *Pipe) Refresh() {}
 
 // Ask does nothing, because nobody could press a key.
-func (p *Pipe) Ask(string, ...string) {}
+func (p *Pipe) Ask(terminal.Question) {}
 
 // Speech shows the lead's words while they arrive. Its Emit receives what all models of a team emit.
 type Speech struct {
@@ -88,6 +95,7 @@ type Speech struct {
 	mu       sync.Mutex
 	part     int
 	hasShown bool // something of this reply
+	thinks   bool // something was shown of what the lead thinks
 }
 
 // Emit shows the text of the lead and ignores other members. A reply that did not stream is shown whole.
@@ -105,6 +113,9 @@ func (s *Speech) Emit(member muster.Name, v any) {
 		}
 		s.part = v.Part
 		s.show(v.Text)
+	case loop.ThinkingDelta:
+		s.Face.Think(v.Text)
+		s.thinks = true
 	case loop.ReplyDiscarded: // the model starts its reply again
 		if s.hasShown {
 			s.show(" ...")
@@ -128,10 +139,10 @@ func (s *Speech) show(text string) {
 
 // end ends what was shown of a reply, so that the next line begins on a row of its own.
 func (s *Speech) end() {
-	if s.hasShown {
+	if s.hasShown || s.thinks {
 		s.Face.Flush()
 	}
-	s.hasShown, s.part = false, 0
+	s.hasShown, s.thinks, s.part = false, false, 0
 }
 
 // plainText returns the text of a message without its other parts.

@@ -1,5 +1,7 @@
 package chat
 
+import "muster/internal/terminal"
+
 // leave ends the conversation with how. Where a team is at work that can go on without the terminal, the user is asked
 // first.
 func (s *Session) leave(how Outcome) (Outcome, bool) {
@@ -9,8 +11,9 @@ func (s *Session) leave(how Outcome) (Outcome, bool) {
 		return how, true
 	}
 	s.leaving, s.asks = how, true
-	s.Face.Ask("the team is at work: s stops it and keeps the state, b leaves it at work in the background, Esc stays",
-		"s", "b", "esc", "ctrl+c", "ctrl+d")
+	s.Face.Ask(terminal.Question{ID: leaveQuestion, Title: "the team is at work", Keys: []terminal.Key{
+		{Name: "s", Label: "stops it, keeping the state"}, {Name: "b", Label: "leaves it at work in the background"},
+		{Name: "esc", Label: "stays"}, {Name: "ctrl+c"}, {Name: "ctrl+d"}}})
 	return how, false
 }
 

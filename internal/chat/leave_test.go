@@ -17,11 +17,11 @@ func TestLeavingAsks(t *testing.T) {
 		want Outcome
 		left bool
 	}{
-		"stop":              {[]terminal.Event{line("hi"), line("/quit"), terminal.Answer{Key: "s"}}, true, UserLeft, true},
-		"work on":           {[]terminal.Event{line("hi"), line("/quit"), terminal.Answer{Key: "b"}}, true, LeftWorking, true},
-		"stay":              {[]terminal.Event{line("hi"), line("/quit"), terminal.Answer{Key: "esc"}}, true, 0, false},
-		"Ctrl-D":            {[]terminal.Event{line("hi"), terminal.Leave{}, terminal.Answer{Key: "ctrl+d"}}, true, UserLeft, true},
-		"Ctrl-C":            {[]terminal.Event{line("hi"), terminal.Interrupt{}, terminal.Interrupt{}, terminal.Answer{Key: "ctrl+c"}}, true, Interrupted, true},
+		"stop":              {[]terminal.Event{line("hi"), line("/quit"), terminal.Answer{ID: leaveQuestion, Key: "s"}}, true, UserLeft, true},
+		"work on":           {[]terminal.Event{line("hi"), line("/quit"), terminal.Answer{ID: leaveQuestion, Key: "b"}}, true, LeftWorking, true},
+		"stay":              {[]terminal.Event{line("hi"), line("/quit"), terminal.Answer{ID: leaveQuestion, Key: "esc"}}, true, 0, false},
+		"Ctrl-D":            {[]terminal.Event{line("hi"), terminal.Leave{}, terminal.Answer{ID: leaveQuestion, Key: "ctrl+d"}}, true, UserLeft, true},
+		"Ctrl-C":            {[]terminal.Event{line("hi"), terminal.Interrupt{}, terminal.Interrupt{}, terminal.Answer{ID: leaveQuestion, Key: "ctrl+c"}}, true, Interrupted, true},
 		"terminal closed":   {[]terminal.Event{line("hi"), terminal.Closed{}}, false, UserLeft, true},
 		"nothing has begun": {[]terminal.Event{terminal.Leave{}}, false, UserLeft, true},
 	} {

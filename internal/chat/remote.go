@@ -79,6 +79,11 @@ func (s *remoteSpeech) event(e loop.Event) {
 		}
 		s.part = e.Part
 		s.show(e.Text)
+	case loop.ThinkingDelta:
+		if s.known == 0 {
+			s.face.Think(e.Text)
+			s.isOpen = true
+		}
 	case loop.ReplyDiscarded:
 		if s.shown.Len() > 0 {
 			s.show(" ...")

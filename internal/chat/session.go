@@ -12,13 +12,13 @@ package chat
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"muster"
 	"muster/internal/commands"
 	"muster/internal/terminal"
-	"muster/internal/text"
 	"muster/internal/view"
 	"muster/journal"
 	"muster/llm"
@@ -29,11 +29,15 @@ import (
 type Face interface {
 	Events() <-chan terminal.Event
 	Print(lines string)
+	// Echo shows what the user has said.
+	Echo(text string)
 	Stream(text string)
+	// Think shows a piece of what the lead thinks, which ends with the next Stream or Flush.
+	Think(text string)
 	Flush()
 	Refresh()
-	// Ask shows a question until the user presses one of the keys, and then sends terminal.Answer.
-	Ask(text string, keys ...string)
+	// Ask shows a question until the user presses one of its keys, and then sends terminal.Answer.
+	Ask(terminal.Question)
 }
 
 // Lead is the other side of the conversation.
@@ -81,8 +85,14 @@ type Session struct {
 	Teller Teller
 	Events func(ctx context.Context) <-chan team.Event // what happens from now on
 	Mail   func(ctx context.Context)                   // shows the user's mail, and takes it from the inbox
-	// Command runs a muster command and returns what it prints.
-	Command func(ctx context.Context, args ...string) string
+	// Waiting returns the requests that wait for the user.
+	Waiting func(ctx context.Context) []muster.Request
+	// Commands are those of the command line that may be typed behind a slash, beside the builtin ones.
+	Commands []Command
+	// Members returns the names of the teammates.
+	Members func(ctx context.Context) []muster.Name
+	// Command runs a muster command. It returns what that prints, and whether it succeeds.
+	Command func(ctx context.Context, args ...string) (printed string, ok bool)
 	// Open returns a call of a tool of the lead by its number, or the last one, as it is printed.
 	Open func(ctx context.Context, number string) string
 	// Compact has the lead's conversation shortened to a summary, which keeps focus above all.
@@ -195,7 +205,7 @@ func (s *Session) open(ctx context.Context) {
 		s.beginRun("")
 	}
 	if s.First != "" {
-		s.Face.Print("> " + text.Clean(s.First))
+		s.Face.Echo(s.First)
 		s.handleLine(ctx, s.First)
 	}
 }
@@ -217,7 +227,10 @@ func (s *Session) handle(ctx context.Context, e terminal.Event) (how Outcome, ov
 	case terminal.Leave:
 		return s.leave(UserLeft)
 	case terminal.Answer:
-		return s.answerLeave(e.Key)
+		if e.ID == leaveQuestion {
+			return s.answerLeave(e.Key)
+		}
+		s.answer(ctx, e)
 	case terminal.Closed:
 		return UserLeft, true
 	}
@@ -295,11 +308,31 @@ func (s *Session) handleLine(ctx context.Context, text string) (over bool) {
 	case strings.HasPrefix(text, "!") && s.Shell != nil:
 		s.runShell(ctx, strings.TrimSpace(trimmed[1:]))
 	case trimmed == "":
+	case s.mailMember(ctx, trimmed):
 	default:
 		s.edit.said = strings.TrimPrefix(text, insteadOf)
 		s.say(ctx, s.withMentions(ctx, text, text))
 	}
 	return false
+}
+
+// mailMember sends words that begin with @ and the name of a teammate to that teammate, and reports whether they do.
+func (s *Session) mailMember(ctx context.Context, words string) bool {
+	name, rest, _ := strings.Cut(words, " ")
+	if rest = strings.TrimSpace(rest); !strings.HasPrefix(name, "@") || rest == "" || s.Members == nil {
+		return false
+	}
+	if !slices.Contains(s.Members(ctx), muster.Name(name[1:])) {
+		return false
+	}
+	s.printCommand(ctx, "mail", "send", name[1:], "--", rest)
+	return true
+}
+
+// printCommand runs a muster command and prints what it prints.
+func (s *Session) printCommand(ctx context.Context, args ...string) {
+	printed, _ := s.Command(ctx, args...)
+	s.Face.Print(strings.TrimRight(printed, "\n"))
 }
 
 // say says words to the lead: they begin the run, or are mail.

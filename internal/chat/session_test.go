@@ -30,12 +30,12 @@ type paper struct {
 
 func (p *paper) Events() <-chan terminal.Event { return p.events }
 func (p *paper) Print(s string)                { p.write(s + "\n") }
+func (p *paper) Echo(s string)                 { p.write("> " + s + "\n") }
 func (p *paper) Stream(s string)               { p.write(s) }
+func (p *paper) Think(s string)                { p.write("(" + s + ")") }
 func (p *paper) Flush()                        { p.write("|") }
 func (*paper) Refresh()                        {}
-func (p *paper) Ask(s string, keys ...string) {
-	p.write("ask: " + s + " " + strings.Join(keys, " ") + "\n")
-}
+func (p *paper) Ask(q terminal.Question)       { p.write("ask: " + q.Title + "\n") }
 
 func (p *paper) write(s string) {
 	p.mu.Lock()
@@ -105,6 +105,7 @@ type bench struct {
 	begun   []string
 	over    chan struct{}
 	ran     [][]string
+	waiting []muster.Request
 	outcome Outcome
 	ended   chan struct{}
 }
@@ -116,8 +117,12 @@ func start(t *testing.T, change func(*Session)) *bench {
 	b.session = &Session{Face: b.paper, Lead: b.lead, Teller: &teller{}, Now: time.Now, OnLine: func(string) {},
 		Events:  func(context.Context) <-chan team.Event { return nil },
 		Mail:    func(context.Context) {},
-		Command: func(_ context.Context, args ...string) string { b.ran = append(b.ran, args); return "done\n" },
-		Begin:   func(words string) <-chan struct{} { b.begun = append(b.begun, words); return b.over }}
+		Waiting: func(context.Context) []muster.Request { return b.waiting },
+		Command: func(_ context.Context, args ...string) (string, bool) {
+			b.ran = append(b.ran, args)
+			return "done\n", true
+		},
+		Begin: func(words string) <-chan struct{} { b.begun = append(b.begun, words); return b.over }}
 	if change != nil {
 		change(b.session)
 	}

@@ -34,28 +34,43 @@ type shell struct {
 	heard []string                // what the lead is told with the next message
 }
 
-// runShell runs a command of the user's and shows its output. It does not wait: the user can go on typing.
+// runShell runs a command of the user's shell and shows its output.
 func (s *Session) runShell(ctx context.Context, command string) {
-	ctx, stop := context.WithCancelCause(ctx)
+	if command == "" { // a mark alone is a question of what it is for
+		s.Face.Print("!COMMAND runs a command in your shell, and the lead reads what it printed with your next message")
+		return
+	}
+	s.runAside(ctx, func(ctx context.Context) {
+		heard := s.finishShell(ctx, command)
+		s.shell.mu.Lock()
+		defer s.shell.mu.Unlock()
+		s.shell.heard = append(s.shell.heard, heard)
+	})
+}
+
+// runAside runs a command while the user can go on typing. There is one at a time, and Ctrl-C stops it.
+func (s *Session) runAside(ctx context.Context, do func(context.Context)) {
 	sh := &s.shell
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	switch {
-	// A mark alone is a question of what it is for.
-	case command == "":
-		s.Face.Print("!COMMAND runs a command in your shell, and the lead reads what it printed with your next message")
-	case sh.stop != nil:
+	if sh.stop != nil {
 		s.Face.Print("a command runs already: Ctrl-C stops it")
-	default:
-		sh.stop = stop
-		sh.running.Go(func() { s.finishShell(ctx, command) })
 		return
 	}
-	stop(nil)
+	ctx, stop := context.WithCancelCause(ctx)
+	sh.stop = stop
+	sh.running.Go(func() {
+		do(ctx)
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+		// The command counts as running until here, so that nothing is printed behind the next one's first line.
+		stop(nil)
+		sh.stop = nil
+	})
 }
 
-// finishShell runs a command to its end.
-func (s *Session) finishShell(ctx context.Context, command string) {
+// finishShell runs a command to its end, and returns what the lead hears of it.
+func (s *Session) finishShell(ctx context.Context, command string) (heard string) {
 	out := &shellOutput{print: s.Face.Print}
 	code, err := s.Shell(ctx, command, out)
 	out.end()
@@ -70,13 +85,7 @@ func (s *Session) finishShell(ctx context.Context, command string) {
 		s.Face.Print("! " + how)
 		how = "(" + how + ")\n"
 	}
-	sh := &s.shell
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	// The command counts as running until here, so that nothing is printed behind the next one's first line.
-	sh.stop(nil)
-	sh.stop = nil
-	sh.heard = append(sh.heard, "$ "+command+"\n"+out.text()+how)
+	return "$ " + command + "\n" + out.text() + how
 }
 
 // stopShell stops the command that the user runs, and reports whether there is one.

@@ -224,24 +224,26 @@ func (a *App) root() *cobra.Command {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"main", "The team", []*cobra.Command{runCommands{a}.run(), runCommands{a}.demo(), runCommands{a}.resume(),
-			newAttachCommand(a), newStopCommand(a), runCommands{a}.join()}},
+		{"main", "The team", []*cobra.Command{inTerminal(runCommands{a}.run()), inTerminal(runCommands{a}.demo()),
+			inTerminal(runCommands{a}.resume()), inTerminal(newAttachCommand(a)), newStopCommand(a),
+			inTerminal(runCommands{a}.join())}},
 		{"home", "What has landed", []*cobra.Command{newMergeCommand(a), newPRCommand(a), newUndoCommand(a),
 			newReceiptsCommand(a), newCleanCommand(a)}},
 		{"look", "What goes on",
-			[]*cobra.Command{newStatusCommand(a), newWatchCommand(a), newCostCommand(a), newLogCommand(a),
-				newContextCommand(a), newDiffCommand(a), newReviewCommand(a), newWebCommand(a),
+			[]*cobra.Command{newStatusCommand(a), inTerminal(newWatchCommand(a)), newCostCommand(a),
+				newLogCommand(a), newContextCommand(a), newDiffCommand(a), newReviewCommand(a),
+				inTerminal(newWebCommand(a)),
 				requestCommands{a}.list(),
 				requestCommands{a}.decide(true, "approve ID [TEXT]", "say yes to a question"),
 				requestCommands{a}.decide(false, "reject ID [WHY]", "say no to a question")}},
 		{"services", "Board, members, mail, lanes", []*cobra.Command{taskCommands{a}.group(), teamCommands{a}.group(),
 			mailCommands{a}.group(), laneCommands{a}.group()}},
 		{"repository", "This repository",
-			[]*cobra.Command{newInitCommand(a), newDoctorCommand(a), newModelsCommand(a), newSkillsCommand(a),
-				newRolesCommand(a), newHooksCommand(a), newMemoryCommand(a), newMCPCommand(a), newConfigCommand(a),
+			[]*cobra.Command{inTerminal(newInitCommand(a)), newDoctorCommand(a), newModelsCommand(a),
+				newSkillsCommand(a), newRolesCommand(a), newHooksCommand(a), newMemoryCommand(a), newMCPCommand(a), newConfigCommand(a),
 				newTrustCommand(a), newAllowCommand(a),
 				newTargetCommand(a), newAdoptCommand(a), newArchiveCommand(a),
-				newCompletionCommand(a), newVersionCommand(a)}},
+				inTerminal(newCompletionCommand(a)), newVersionCommand(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {

@@ -105,6 +105,7 @@ type conversation struct {
 	face      chat.Face
 	progress  *view.Progress // what happens in the team, as lines above the prompt and a line for each member below
 	paint     view.Paint     // of the progress
+	hasTitle  bool           // the title of the window tells how the run stands
 	hasNoTask bool           // what goes on here is a run that stopped with no task open
 	talk      *team.Conversation
 	stop      context.CancelCauseFunc
@@ -151,7 +152,7 @@ func (c *conversation) run(ctx context.Context) error {
 	s.Stopped, s.Remote, s.HasBegun = isStopped, isRemote, isRemote
 	defer c.addInput(s)()
 	if isRemote {
-		remote, err := c.attachTo(ctx, s, text.OneLine(state.Run.Goal))
+		remote, err := c.attachTo(ctx, s, state.Run)
 		if err != nil {
 			return err
 		}
@@ -166,6 +167,9 @@ func (c *conversation) run(ctx context.Context) error {
 			width, _ := view.TerminalWidth(c.app.Stdout)
 			welcome := chat.Welcome(openingLines(ctx, c), stoppedLines(state, isStopped))
 			c.face.Print(view.Hang(welcome, len("rights  "), width-1))
+			if isStopped {
+				c.recall(ctx, state.Run)
+			}
 			s.Teller = withoutRights{s.Teller}
 		}
 	}
@@ -175,7 +179,7 @@ func (c *conversation) run(ctx context.Context) error {
 }
 
 // attachTo connects the session to the lead in another process, and says whose goal it works for. The caller detaches.
-func (c *conversation) attachTo(ctx context.Context, s *chat.Session, goal string) (*team.Attachment, error) {
+func (c *conversation) attachTo(ctx context.Context, s *chat.Session, run muster.Run) (*team.Attachment, error) {
 	// What is typed becomes mail to the remote lead, and Over is closed when its process is gone.
 	remote, err := c.Attach(ctx)
 	if err != nil {
@@ -192,8 +196,11 @@ func (c *conversation) attachTo(ctx context.Context, s *chat.Session, goal strin
 	}
 	c.face.Print("a team is at work here, in another process: what you type is mail to its lead, " +
 		"and it goes on when you leave")
-	if goal != "" { // a conversation gets one with its first task
+	if goal := text.OneLine(run.Goal); goal != "" { // a conversation gets one with its first task
 		c.face.Print("goal    " + text.CutColumns(goal, 160))
+	}
+	if c.terminal != nil {
+		c.recall(ctx, run)
 	}
 	return remote, nil
 }

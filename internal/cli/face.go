@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -37,13 +39,13 @@ func (c *conversation) openFace(ctx context.Context) error {
 			}
 		})
 		c.paint = a.screen(a.Stdout).Paint
-		c.progress = c.newProgress(ctx) // before the terminal asks for its rows
+		c.progress = c.newProgress(ctx, true) // before the terminal asks for its rows
 		var err error
 		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out,
 			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete, Paste: pasted,
 			Clipboard: func() (text, said string) { return c.pasteImage(ctx) }, Colour: bool(c.paint), Markdown: true,
-			Status: func(width int) []string {
-				return c.progress.Rows(a.Now(), width, terminal.StatusRows(view.TerminalHeight(a.Stdout)))
+			Accent: view.Amber, Status: c.status, Editor: func(file string) *exec.Cmd {
+				return a.editor(ctx, file)
 			}})
 		if err == nil {
 			opened.Store(c.terminal)
@@ -59,8 +61,22 @@ func (c *conversation) openFace(ctx context.Context) error {
 	// them apart.
 	c.face = chat.NewPipe(c.piped, a.Stdout, a.Stderr)
 	c.paint = a.screen(a.Stderr).Paint
-	c.progress = c.newProgress(ctx)
+	c.progress = c.newProgress(ctx, false)
 	return nil
+}
+
+// status returns what stands above the prompt of a terminal.
+func (c *conversation) status(width int) terminal.Status {
+	now := c.app.Now()
+	rows := c.progress.Rows(now, width, terminal.StatusRows(view.TerminalHeight(c.app.Stdout)))
+	s := terminal.Status{Lines: rows}
+	if c.hasTitle {
+		s.Title = c.progress.Title(filepath.Base(c.Root()))
+	}
+	for _, r := range c.progress.Questions() {
+		s.Questions = append(s.Questions, chat.Question(r, c.paint, now, c.progress.Subject))
+	}
+	return s
 }
 
 func (c *conversation) customCommands() []commands.Command {
@@ -80,6 +96,9 @@ type hidingFace struct {
 // Print prints lines above the prompt.
 func (f hidingFace) Print(lines string) { f.Face.Print(f.secrets.String(lines)) }
 
+// Echo shows what the user has said.
+func (f hidingFace) Echo(text string) { f.Face.Echo(f.secrets.String(text)) }
+
 // fileOf returns the file that a writer writes to, or nil where it is none.
 func fileOf(out io.Writer) *os.File {
 	if w, ok := out.(*redact.Writer); ok {
@@ -89,21 +108,23 @@ func fileOf(out io.Writer) *os.File {
 	return f
 }
 
-// newProgress returns the progress of a conversation. The session prints its lines, and the terminal asks for the rows
-// of the members. The end of ctx does not end its look-ups of tasks, because the terminal asks until it is closed.
-func (c *conversation) newProgress(ctx context.Context) *view.Progress {
+// newProgress returns the progress of a conversation, in which one key answers a question where it isKeyed. The session
+// prints its lines, and the terminal asks for the rows of the members. The end of ctx does not end its look-ups of
+// tasks, because the terminal asks until it is closed.
+func (c *conversation) newProgress(ctx context.Context, isKeyed bool) *view.Progress {
 	ctx = context.WithoutCancel(ctx)
 	task := func(id muster.TaskID) (muster.Task, error) { return c.Tasks().Get(ctx, id) }
 	// The face adds a newline of its own.
 	print := func(text string) { c.face.Print(strings.TrimRight(text, "\n")) }
 	settings, _, _ := c.workspace.Settings(nil) // what is wrong with them is said where the run begins
+	c.hasTitle = !settings.NoTitle
 	ring := notifier(c.app, settings.Notify, func(sequence string) {
 		if c.terminal != nil {
 			c.terminal.Ring(sequence)
 		}
 	})
 	return view.NewProgress(view.Options{Print: print, Notify: ring, Screen: view.Screen{Paint: c.paint},
-		Start: c.app.Now(), OnlyLines: true, Task: task, Window: windowOf(c.app, settings),
+		Start: c.app.Now(), OnlyLines: true, OneKey: isKeyed, Task: task, Window: windowOf(c.app, settings),
 		Board: func() (view.Overview, error) { return face.Board(ctx, c.Team) }})
 }
 
@@ -141,10 +162,10 @@ func (c *conversation) openCall(ctx context.Context, number string) string {
 	return view.ToolCall(c.paint, call.Tool, call.Input, call.Output, call.HasEnded, call.IsError)
 }
 
-// command runs a muster command and returns what it prints. It runs on a copy of the App, in this process, so a
-// command that the user types behaves as it does in a shell. Only its input is empty, its limits of memory are not
-// applied to this process, and it cannot leave the terminal.
-func (c *conversation) command(ctx context.Context, args ...string) string {
+// command runs a muster command. It returns what that prints, and whether it succeeds. It runs on a copy of the App, in
+// this process, so a command that the user types behaves as it does in a shell. Only its input is empty, its limits of
+// memory are not applied to this process, and it cannot leave the terminal.
+func (c *conversation) command(ctx context.Context, args ...string) (printed string, ok bool) {
 	var out bytes.Buffer
 	// The copy is shallow: the flags of the command change only the copy.
 	a := *c.app
@@ -156,8 +177,8 @@ func (c *conversation) command(ctx context.Context, args ...string) string {
 		// shown.
 		a.screenShape = &view.Screen{Paint: c.paint, Width: width}
 	}
-	a.Run(ctx)
-	return out.String()
+	ok = a.Run(ctx) == 0
+	return out.String(), ok
 }
 
 // stoppedLines returns the open tasks of a stopped team as lines, and its goal where there are none. A user who

@@ -249,12 +249,10 @@ func (m *memoryCommands) edited(ctx context.Context, was memory.Memory) (text, d
 	if err := os.WriteFile(draft, []byte(before), 0o600); err != nil {
 		return "", "", err
 	}
-	editor := cmp.Or(m.env("VISUAL"), m.env("EDITOR"), "vi")
-	argv := append(proc.Shell(editor+` "$1"`), editor, draft) // it may have arguments
-	c := exec.CommandContext(ctx, argv[0], argv[1:]...)       // in the session of this process
-	c.Dir, c.Env, c.Stdin, c.Stdout, c.Stderr = m.workDir(), m.Env, in, in, in
+	c := m.editor(ctx, draft)
+	c.Stdin, c.Stdout, c.Stderr = in, in, in
 	if err := c.Run(); err != nil {
-		return "", "", muster.Errorf(muster.Unavailable, "the editor %s failed, and nothing is saved: %w", editor, err).
+		return "", "", muster.Errorf(muster.Unavailable, "the editor failed, and nothing is saved: %w", err).
 			WithHint("your text is in %s", draft)
 	}
 	data, err := os.ReadFile(draft)
@@ -263,4 +261,14 @@ func (m *memoryCommands) edited(ctx context.Context, was memory.Memory) (text, d
 		return "", "", m.printLine(struct{}{}, nil, "nothing is changed")
 	}
 	return string(data), draft, err
+}
+
+// editor returns the user's editor for a file: $VISUAL, $EDITOR or vi, which may have arguments. It runs in the session
+// of this process, with the user's rights.
+func (a *App) editor(ctx context.Context, file string) *exec.Cmd {
+	name := cmp.Or(a.env("VISUAL"), a.env("EDITOR"), "vi")
+	argv := append(proc.Shell(name+` "$1"`), name, file)
+	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	c.Dir, c.Env = a.workDir(), a.Env
+	return c
 }

@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"muster"
 	"muster/internal/chat"
 	"muster/internal/text"
 	"muster/internal/workspace"
@@ -40,7 +44,7 @@ func (c *conversation) names(ctx context.Context, again func()) chat.Names {
 			ids = append(ids, chat.Name{Name: fmt.Sprint(x.ID), Note: text.OneLine(x.Subject)})
 		}
 		return ids
-	}), Custom: kept(now, c.customCommands),
+	}), Custom: kept(now, c.customCommands), Commands: slashCommands(c.app),
 		Files: &chat.Files{Now: now, Changed: again, List: func(ctx context.Context) []string {
 			return c.workspace.ListFiles(ctx)
 		}}}
@@ -65,6 +69,7 @@ func kept[T any](now func() time.Time, read func() []T) func() []T {
 func (c *conversation) addInput(s *chat.Session) (done func()) {
 	s.Now, s.Custom = c.app.Now, c.customCommands
 	s.Compact, s.Clear, s.Share = c.Mail().Compact, c.Mail().Clear, c.share
+	s.Waiting, s.Members, s.Commands = c.waiting, c.teammates, slashCommands(c.app)
 	s.Model = func(ctx context.Context, name string) string {
 		return c.modelCommand(ctx, name, s.Stopped, s.HasBegun)
 	}
@@ -75,6 +80,52 @@ func (c *conversation) addInput(s *chat.Session) (done func()) {
 	shell := &userShell{app: c.app}
 	s.Shell, s.Edit = shell.run, c.terminal.Edit
 	return shell.close
+}
+
+// teammates returns the names of the members beside the lead. Where they cannot be read there are none.
+func (c *conversation) teammates(ctx context.Context) (names []muster.Name) {
+	members, _ := c.Members().List(ctx)
+	for _, m := range members {
+		if m.Name != muster.Lead {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// needsTerminal is an annotation of commands that cannot be typed behind a slash: they begin a run or a conversation,
+// take the whole terminal, or go on until they are stopped.
+const needsTerminal = "needs a terminal"
+
+// inTerminal marks commands as ones that need a terminal of their own.
+func inTerminal(c *cobra.Command) *cobra.Command {
+	c.Annotations = map[string]string{needsTerminal: "yes"}
+	return c
+}
+
+// slashCommands returns the commands of the command line that a conversation has too, in the order of the help.
+func slashCommands(a *App) (all []chat.Command) {
+	own := chat.Builtin()
+	fresh := *a // its flags are bound anew
+	for _, c := range fresh.root().Commands() {
+		if c.Annotations[needsTerminal] != "" || !c.IsAvailableCommand() || slices.Contains(own, c.Name()) {
+			continue
+		}
+		_, args, _ := strings.Cut(c.Use, " ")
+		if c.HasAvailableSubCommands() && args == "" {
+			args = "[...]"
+		}
+		all = append(all, chat.Command{Name: c.Name(), Args: args, Does: c.Short})
+	}
+	return all
+}
+
+// waiting returns the requests that the user may answer. Where they cannot be read there are none.
+func (c *conversation) waiting(ctx context.Context) []muster.Request {
+	all, _ := c.Requests().Pending(ctx)
+	return slices.DeleteFunc(all, func(r muster.Request) bool {
+		return r.To != muster.User && r.To != muster.Lead || r.From == muster.User
+	})
 }
 
 func (c *conversation) share(ctx context.Context, path string) (string, error) {

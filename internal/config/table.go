@@ -30,6 +30,8 @@ type Settings struct {
 	Effort    string
 	Team      string
 	Notify    string
+	// NoTitle says that the title of the terminal's window does not tell how the run stands.
+	NoTitle bool
 	// ClaudeHooks says that the hooks of the user's own ~/.claude/settings.json run too.
 	ClaudeHooks bool
 	// BrokenHooks says whether a hook that guards something and cannot start refuses it: deny, which "" is, or pass.
@@ -306,6 +308,8 @@ func (s *Settings) table() []Setting {
 			About: "whether commits that land are signed; by default auto: if your own git config signs commits"},
 		{Name: "notify", to: &s.Notify, words: []string{"", "auto", "bell", "osc", "off"}, inRepository: isRefused,
 			About: "how a terminal tells that something needs you: auto, bell, osc (on the desktop) or off"},
+		{Name: "title", to: &s.NoTitle, isInverted: true, Default: "true", inRepository: isRefused,
+			About: "whether the title of the terminal's window tells how the run stands"},
 		{Name: "claude_hooks", to: &s.ClaudeHooks, Default: "false", inRepository: isRefused,
 			About: "whether the hooks of your own ~/.claude/settings.json run too"},
 		{Name: "broken_hooks", to: &s.BrokenHooks, words: []string{"", "deny", "pass"}, inRepository: isRefused,

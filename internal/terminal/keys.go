@@ -15,9 +15,8 @@ import (
 // and what they mean is what they mean to readline, where it has them.
 func (s *screen) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	name := k.String()
-	if len(s.question.keys) > 0 {
-		s.answer(name)
-		return nil
+	if isDone, cmd := s.handleQuestionKey(k, name); isDone {
+		return cmd
 	}
 	if s.search.active && s.handleSearchKey(k, name) || s.isMenuOpen() && s.handleMenuKey(name) {
 		return nil
@@ -58,6 +57,10 @@ func (s *screen) handleKey(k tea.KeyPressMsg) tea.Cmd {
 		s.offerMenu(true)
 	case "ctrl+v":
 		return readClipboard(s)
+	case "ctrl+g":
+		return s.openEditor()
+	case "ctrl+o":
+		s.showThinking()
 	case "ctrl+l":
 		return s.clearScreen()
 	case "ctrl+z":
@@ -104,12 +107,7 @@ func (s *screen) enter() {
 		s.clearInput()
 		return
 	}
-	lines := strings.Split(strings.TrimRight(visible(s.input.text), "\n"), "\n")
-	echo := inputPrompt + strings.Join(lines, "\n"+strings.Repeat(" ", len(inputPrompt)))
-	if s.options.Colour {
-		echo = "\x1b[1m" + echo + "\x1b[m"
-	}
-	s.queue.put(item{kind: echoed, text: echo})
+	s.queue.put(item{kind: echoed, text: visible(s.input.text)})
 	s.history.add(text)
 	isEdit := s.isEdit
 	s.clearInput()
@@ -125,7 +123,7 @@ func (s *screen) clearInput() {
 // moveVertically moves the cursor by one row of the screen, in the same column as far as the row has it. Beyond the
 // first and the last row it goes through the history.
 func (s *screen) moveVertically(by int) {
-	l := newLayout(&s.input, len(inputPrompt), s.width-1)
+	l := newLayout(&s.input, len(inputPrompt), s.inputWidth())
 	if y := l.y + by; y >= 0 && y < len(l.rows) {
 		s.input.cursor = l.clusterAt(&s.input, l.x, y)
 		return

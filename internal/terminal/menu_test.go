@@ -5,11 +5,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"muster/internal/testing/tmuxtest"
 )
 
 // menuOf returns the rows below the input.
 func menuOf(k *keyboard) []string {
-	rows := strings.Split(k.View().Content, "\n")
+	rows := strings.Split(tmuxtest.Unframed(k.View().Content), "\n")
 	at := slices.IndexFunc(rows, func(r string) bool { return strings.HasPrefix(r, "> ") })
 	return rows[at+1:]
 }
@@ -44,7 +46,7 @@ func TestMenu(t *testing.T) {
 	if got := k.input.value(); got != "tell ali" || k.isMenuOpen() {
 		t.Errorf("after the first Tab: %q, menu %v", got, k.isMenuOpen())
 	}
-	if k.press("<tab>"); k.View().Content != "> tell ali\n* alice\n  alina" {
+	if k.press("<tab>"); tmuxtest.Unframed(k.View().Content) != "> tell ali\n* alice\n  alina" {
 		t.Errorf("after the second Tab: %q", k.View().Content)
 	}
 }

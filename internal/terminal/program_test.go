@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -30,11 +31,14 @@ func talk() {
 		In: os.Stdin, Out: os.Stdout, Colour: true,
 		History:  []string{"first line", "second line", "go test ./..."},
 		Complete: completeNames,
-		Status: func(int) []string {
+		Editor: func(file string) *exec.Cmd {
+			return exec.Command("sh", "-c", `test -t 1 && grep -q fail "$0" && exit 3; echo more >> "$0"`, file)
+		},
+		Status: func(int) Status {
 			if os.Getenv("MUSTER_TALK") == "panic" {
 				panic("asked to")
 			}
-			return []string{"\x1b[2malice\x1b[m  working  task 2", "bob    idle"}
+			return Status{Lines: []string{"\x1b[2malice\x1b[m  working  task 2", "bob    idle"}}
 		},
 	})
 	if errors.Is(err, ErrNoTerminal) {

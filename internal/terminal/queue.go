@@ -6,10 +6,12 @@ import "sync"
 type itemKind int
 
 const (
-	printed  itemKind = iota // whole lines; they wait while a streamed line grows
-	echoed                   // whole lines, shown at once: what the user entered or asked for
-	streamed                 // a piece of streamed text
-	flushed                  // the streamed text is complete
+	none     itemKind = iota
+	printed           // whole lines; they wait while a streamed line grows
+	echoed            // what the user has entered, shown at once below the prompt
+	thought           // a piece of what the model thinks, which ends with the next streamed or flushed text
+	streamed          // a piece of streamed text
+	flushed           // the streamed text is complete
 )
 
 // item is a text that waits to be shown above the prompt.

@@ -29,7 +29,7 @@ type (
 	// menuMsg says that the menu may have other choices now.
 	menuMsg   struct{}
 	statusMsg struct {
-		lines    []string
+		Status
 		panicked any
 	}
 )
@@ -49,17 +49,21 @@ type screen struct {
 	width, height int
 	input         buffer
 	// firstRow is the first row of the input that is shown.
-	firstRow int
-	history  history
-	search   search
-	question question // asked in the place of the input; without keys none is
-	menu     openMenu
+	firstRow  int
+	history   history
+	search    search
+	questions questions
+	menu      openMenu
 	// isEdit says that the input was made of what editMsg has put in.
 	isEdit bool
 	// readsClipboard says that Options.Clipboard has not returned yet.
 	readsClipboard bool
-	status         []string // as the caller gave them, not cut yet
+	status         Status // as the caller gave it, not cut yet
+	above          int    // the rows above the input in the last view
 	stream         stream
+	thinking       thinking
+	block          itemKind // of the last row that was inserted
+	endsBlank      bool     // that row is blank
 	// insertRows are the rows to be inserted above the view, oldest first.
 	insertRows []string
 	// waitingRows were printed while a streamed row grows.
@@ -154,7 +158,7 @@ func (s *screen) nextInsertion() tea.Msg {
 			s.closed = true
 			return tea.QuitMsg{}
 		}
-		return statusMsg{lines: s.status} // no rows, but a streamed row may have grown
+		return statusMsg{Status: s.status} // no rows, but a streamed row may have grown
 	}
 	n := min(len(s.insertRows), max(1, s.height-s.maxViewHeight()-1))
 	text := insertMark + strings.Join(s.insertRows[:n], "\n")
@@ -170,34 +174,67 @@ func (s *screen) apply(i item) {
 	width := s.width - 1 // the last column is left free: a row that ends there leaves the cursor in doubt
 	switch i.kind {
 	case echoed:
-		s.insertRows = append(s.insertRows, layOutLines(i.text, width, s.options.Colour)...)
+		const indent = len(inputPrompt)
+		for n, row := range layOutLines(i.text, width-indent, false) {
+			prompt := inputPrompt
+			if n > 0 {
+				prompt = strings.Repeat(" ", indent)
+			}
+			s.insert(echoed, s.paint("1", prompt+row))
+		}
 	case printed:
 		rows := layOutLines(i.text, width, s.options.Colour)
 		if !s.stream.isGrowing() {
-			s.insertRows = append(s.insertRows, rows...)
+			s.insert(printed, rows...)
 			return
 		}
 		if len(s.waitingRows) == 0 {
 			s.waitingSince = time.Now()
 		}
 		s.waitingRows = append(s.waitingRows, rows...)
+	case thought:
+		s.thinking.add(i.text)
 	case streamed:
+		s.endThinking()
 		// line by line, so that what waits comes at the first line's end
 		for _, piece := range strings.SplitAfter(i.text, "\n") {
-			s.insertRows = append(s.insertRows, s.stream.add(piece, width)...)
+			s.insert(streamed, s.stream.add(piece, width)...)
 			if !s.stream.isGrowing() {
 				s.releaseWaiting()
 			}
 		}
 	case flushed:
-		s.insertRows = append(s.insertRows, s.stream.flush(width)...)
+		s.endThinking()
+		s.insert(streamed, s.stream.flush(width)...)
+		if s.block == streamed { // another text begins a block of its own
+			s.block = flushed
+		}
 		s.releaseWaiting()
+	}
+}
+
+// insert adds rows to those that are inserted. A blank row stands between blocks of different kinds.
+func (s *screen) insert(kind itemKind, rows ...string) {
+	if len(rows) == 0 {
+		return
+	}
+	if s.block != kind && s.block != none && rows[0] != "" && !s.endsBlank {
+		s.insertRows = append(s.insertRows, "")
+	}
+	s.block, s.endsBlank = kind, rows[len(rows)-1] == ""
+	s.insertRows = append(s.insertRows, rows...)
+}
+
+// endThinking folds what the model has thought to one row.
+func (s *screen) endThinking() {
+	if row := s.thinking.fold(); row != "" {
+		s.insert(printed, s.paint(faint, row))
 	}
 }
 
 // releaseWaiting inserts the printed rows that waited for the streamed line.
 func (s *screen) releaseWaiting() {
-	s.insertRows = append(s.insertRows, s.waitingRows...)
+	s.insert(printed, s.waitingRows...)
 	s.waitingRows = nil
 }
 
@@ -210,7 +247,8 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if msg.panicked != nil {
 			panic(fmt.Sprintf("the status function: %v", msg.panicked))
 		}
-		s.status = msg.lines
+		s.status = msg.Status
+		s.questions.update(msg.Questions)
 		if len(s.waitingRows) > 0 && time.Since(s.waitingSince) >= statusInterval {
 			s.releaseWaiting()
 			s.queue.nudge()
@@ -218,9 +256,12 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.ResumeMsg:
 		s.suspended = false
 	case askMsg:
-		s.question = msg.question
+		s.questions.modal = &msg.question
 		s.menu.close()
+	case effectMsg:
+		s.takeEffect(msg.press)
 	case tea.PasteMsg:
+		s.pasteOver()
 		s.menu.close()
 		s.endSearch()
 		text := cleanPaste(msg.Content)
@@ -241,6 +282,8 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		s.clearInput()
 		s.input.set(msg.text)
 		s.isEdit = true
+	case editedMsg:
+		s.takeEdited(msg)
 	case menuMsg:
 		s.refreshMenu()
 	case tea.KeyPressMsg:
@@ -249,20 +292,43 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return s, nil
 }
 
-// View draws the growing streamed row, the status lines, the input and its menu. Where they do not fit, status lines
-// are left out first; then the input shows only the rows around the cursor.
+// View draws the growing streamed row, a rule, the status lines, the question, the input and its menu. Where they do
+// not fit, status lines are left out first; then the question and the input show fewer rows. A low or narrow terminal
+// has neither rule nor frame.
+//
+// While something is typed the rows above it do not get fewer, so that it does not move.
 func (s *screen) View() tea.View {
 	if s.closed || s.suspended {
 		s.setLatestView(geometry{})
 		return tea.NewView("")
 	}
+	isFramed := s.isFramed()
 	inputRows, x, y := s.inputRows()
-	var rows []string
+	if isFramed {
+		inputRows = frame{code: faint}.draw(s, inputRows, s.width-1)
+		x, y = x+2, y+1
+	}
 	menu := s.menuRows(s.maxViewHeight() - len(inputRows))
 	room := s.maxViewHeight() - len(inputRows) - len(menu)
+	question := s.questionRows(room)
+	room -= len(question)
 	// A block that grows leaves half of the room to the status.
-	rows = append(rows, s.stream.growingRows(s.width-1, max((room+1)/2, room-len(s.status)))...)
-	rows = append(rows, s.statusRowsIn(room-len(rows))...)
+	half := max((room+1)/2, room-len(s.status.Lines)-1)
+	rows := s.stream.growingRows(s.width-1, half)
+	for _, row := range s.thinking.growingRows(s.width-1, half-len(rows)) {
+		rows = append(rows, s.paint(faint, row))
+	}
+	room -= len(rows)
+	if status := s.statusRowsIn(room - 1); isFramed && len(status) > 0 {
+		rows = append(append(rows, s.paint(faint, strings.Repeat("─", s.width-1))), status...)
+	} else {
+		rows = append(rows, s.statusRowsIn(room)...)
+	}
+	rows = append(rows, question...)
+	if spare := s.maxViewHeight() - len(rows) - len(inputRows) - len(menu); !s.input.isEmpty() {
+		rows = append(make([]string, min(max(s.above-len(rows), 0), spare)), rows...)
+	}
+	s.above = len(rows)
 	y += len(rows)
 	rows = append(append(rows, inputRows...), menu...)
 
@@ -286,23 +352,34 @@ func (s *screen) View() tea.View {
 		content += "\x1b[m"
 	}
 	v := tea.NewView(content)
-	v.Cursor = tea.NewCursor(g.x, g.y)
+	v.Cursor, v.WindowTitle = tea.NewCursor(g.x, g.y), clean(s.status.Title)
 	return v
 }
 
-// inputRows returns the rows of the input that are shown, or those of a question, and where the cursor is in them.
-func (s *screen) inputRows() (rows []string, x, y int) {
-	if len(s.question.keys) > 0 {
-		rows, x = s.questionRows(s.maxViewHeight())
-		return rows, x, len(rows) - 1
+// isFramed reports whether there is room for a frame around the input.
+func (s *screen) isFramed() bool { return s.height >= 16 && s.width >= 30 }
+
+// inputWidth is the columns of a row of the input with its prompt.
+func (s *screen) inputWidth() int {
+	if s.isFramed() {
+		return s.width - 5
 	}
+	return s.width - 1
+}
+
+// inputRows returns the rows of the input that are shown, and where the cursor is in them.
+func (s *screen) inputRows() (rows []string, x, y int) {
 	prompt, input := inputPrompt, &s.input
 	if s.search.active {
 		prompt = s.search.prompt()
 	}
 	prompt = ansi.TruncateWc(prompt, s.width/2, "")
-	l := newLayout(input, ansi.StringWidthWc(prompt), s.width-1)
-	high := min(len(l.rows), maxInputRows, s.maxViewHeight())
+	l := newLayout(input, ansi.StringWidthWc(prompt), s.inputWidth())
+	most := s.maxViewHeight()
+	if s.isFramed() {
+		most -= 2
+	}
+	high := min(len(l.rows), maxInputRows, most)
 	s.firstRow = min(max(s.firstRow, l.y-high+1), l.y, len(l.rows)-high)
 	return l.rowTexts(input, prompt, s.firstRow, s.firstRow+high), l.x, l.y - s.firstRow
 }
@@ -310,7 +387,7 @@ func (s *screen) inputRows() (rows []string, x, y int) {
 // statusRowsIn returns the status lines, at most room of them. The last row then says how many are left out.
 func (s *screen) statusRowsIn(room int) []string {
 	var rows []string
-	for _, line := range s.status {
+	for _, line := range s.status.Lines {
 		rows = append(rows, visible(splitColoured(strings.TrimSuffix(line, "\n"), s.options.Colour))+"\x1b[m")
 	}
 	if len(rows) > room {

@@ -9,6 +9,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"muster/internal/testing/tmuxtest"
 )
 
 // keyboard drives the model without a terminal.
@@ -84,7 +86,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("events %v, want %v", k.events, want)
 	}
 	items, _ := k.queue.take()
-	if len(items) != 1 || items[0] != (item{kind: echoed, text: "> one"}) {
+	if len(items) != 1 || items[0] != (item{kind: echoed, text: "one"}) {
 		t.Errorf("in the scrollback: %v", items)
 	}
 }
@@ -176,10 +178,11 @@ func TestPasteIsSubmittedWhole(t *testing.T) {
 
 // The view leaves room above it: what is inserted there must not push parts of it out of the screen.
 func TestViewIsNeverTooHigh(t *testing.T) {
-	for _, height := range []int{1, 2, 3, 5, 10, 24, 60} {
+	for _, height := range []int{1, 2, 3, 5, 10, 15, 16, 17, 24, 60} {
 		k := newKeyboard(Options{})
 		k.resize(40, height)
-		k.status = strings.Split(strings.Repeat("member\n", 30), "\n")
+		k.Update(statusMsg{Status: Status{Lines: strings.Split(strings.Repeat("member\n", 30), "\n"),
+			Questions: []Question{{ID: "a", Lines: []string{strings.Repeat("plan\n", 30)}}}}})
 		k.stream.add("growing", 39)
 		k.Update(tea.PasteMsg{Content: strings.Repeat("row\n", 7) + strings.Repeat("x", 400)})
 		for range 12 {
@@ -191,6 +194,29 @@ func TestViewIsNeverTooHigh(t *testing.T) {
 			k.press("<up>")
 		}
 	}
+}
+
+// What the model thinks is shown while it streams, folds to a line with its time, and Ctrl-O brings it back.
+func TestThinking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeyboard(Options{})
+		for i := range 9 {
+			k.apply(item{thought, fmt.Sprintf("thought %d\n\x1b[2J", i)})
+			time.Sleep(time.Second)
+		}
+		if got := tmuxtest.Unframed(k.View().Content); got != "[2Jthought 6\n[2Jthought 7\n[2Jthought 8\n[2J\n> " {
+			t.Errorf("while it thinks: %q", got)
+		}
+		k.apply(item{streamed, "So it is."})
+		k.apply(item{kind: flushed})
+		if got := strings.Join(k.insertRows, "|"); got != "thought for 9 s (Ctrl-O shows it)||So it is." {
+			t.Errorf("%q", got)
+		}
+		k.press("<ctrl+o>")
+		if items, _ := k.queue.take(); len(items) != 1 || !strings.HasPrefix(items[0].text, "thought 0\n[2Jthought 1") {
+			t.Errorf("Ctrl-O shows %v", items)
+		}
+	})
 }
 
 // A streamed line is not cut by what others print, unless its end does not come.
@@ -207,19 +233,19 @@ func TestPrintedWaitsForTheStreamedLine(t *testing.T) {
 		}
 		step(item{streamed, "one "}, "")
 		step(item{printed, "event"}, "")
-		step(item{echoed, "> typed"}, "> typed")
-		step(item{streamed, "two\nthree"}, "one two|event")
+		step(item{echoed, "typed"}, "> typed")
+		step(item{streamed, "two\nthree"}, "|one two||event")
 		step(item{printed, "event"}, "")
-		step(item{kind: flushed}, "three|event")
+		step(item{kind: flushed}, "|three||event")
 		step(item{printed, "event"}, "event")
 
 		step(item{streamed, "slow"}, "")
 		step(item{printed, "event"}, "")
 		k.Update(statusMsg{})
-		step(item{kind: echoed, text: "."}, ".")
+		step(item{kind: echoed, text: "."}, "|> .")
 		time.Sleep(statusInterval)
 		k.Update(statusMsg{})
-		step(item{kind: echoed, text: "."}, "event|.")
+		step(item{kind: echoed, text: "."}, "|event||> .")
 	})
 }
 

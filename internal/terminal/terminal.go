@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"sync"
 	"syscall"
@@ -49,13 +50,26 @@ type Options struct {
 	// Clipboard returns what Ctrl-V puts in, or what is printed where there is nothing to put in; nil: the key does
 	// nothing. It may take its time: a goroutine of its own calls it, once at a time.
 	Clipboard func() (text, said string)
-	// Status returns the lines above the prompt. Lines longer than width columns are cut. One goroutine of the
-	// terminal calls it once a second and after Refresh, at most ten times a second.
-	Status func(width int) []string
+	// Editor returns the command with which the user edits a file, for Ctrl-G; nil: the key does nothing.
+	Editor func(file string) *exec.Cmd
+	// Status returns what stands above the prompt. One goroutine of the terminal calls it once a second and after
+	// Refresh, at most ten times a second.
+	Status func(width int) Status
+	// Accent is the SGR code of the colour of what waits for the user, such as "33".
+	Accent string
 	// Markdown says that what streams in is Markdown, which is drawn block by block.
 	Markdown bool
 	// Colour allows colour. Without it, colour sequences in Print and Status are removed.
 	Colour bool
+}
+
+// Status is what stands above the prompt. Lines longer than the terminal is wide are cut.
+type Status struct {
+	Lines []string
+	// Questions wait for the user, the oldest first.
+	Questions []Question
+	// Title is that of the terminal's window; "" leaves it.
+	Title string
 }
 
 // Event is what the user did: Line, Interrupt, Escape, Leave, Answer or Closed.
@@ -194,7 +208,7 @@ func (t *Terminal) printLoop() {
 }
 
 // statusLoop asks for the status lines every statusInterval and after Refresh, with minStatusInterval between.
-func (t *Terminal) statusLoop(ask func(int) []string) {
+func (t *Terminal) statusLoop(ask func(int) Status) {
 	tick := time.NewTicker(statusInterval)
 	defer tick.Stop()
 	for {
@@ -215,9 +229,9 @@ func (t *Terminal) statusLoop(ask func(int) []string) {
 
 // statusFrom calls the caller's status function. It carries a panic of that function over to bubbletea's goroutine,
 // which restores the terminal before it reports the panic.
-func statusFrom(ask func(int) []string, width int) (m statusMsg) {
+func statusFrom(ask func(int) Status, width int) (m statusMsg) {
 	defer func() { m.panicked = recover() }()
-	return statusMsg{lines: ask(width)}
+	return statusMsg{Status: ask(width)}
 }
 
 // closeWithContext closes the terminal when ctx ends, and reports a hangup signal as the end of the terminal.
@@ -258,10 +272,17 @@ func (t *Terminal) Events() <-chan Event { return t.events }
 // nothing.
 func (t *Terminal) Print(lines string) { t.queue.put(item{kind: printed, text: lines}) }
 
+// Echo shows a text as one that the user has entered.
+func (t *Terminal) Echo(text string) { t.queue.put(item{kind: echoed, text: clean(text)}) }
+
 // Stream shows a piece of a model's text. The text grows above the prompt, and its finished rows, wrapped at words, go
 // into the scrollback; with Options.Markdown, its finished blocks. Control characters (except newline and tab) and
 // bidirectional overrides are removed.
 func (t *Terminal) Stream(text string) { t.queue.put(item{kind: streamed, text: text}) }
+
+// Think shows a piece of what the model thinks. It is shown until the next Stream or Flush, and then folds to one line,
+// which Ctrl-O opens.
+func (t *Terminal) Think(text string) { t.queue.put(item{kind: thought, text: text}) }
 
 // Flush says that the streamed text is complete.
 func (t *Terminal) Flush() { t.queue.put(item{kind: flushed}) }

@@ -69,12 +69,12 @@ func TestInATerminal(t *testing.T) {
 	m.Keys("helo wrld", "Left", "Left", "Left", "o", "C-a", "M-f", "Left", "l", "C-e", "!")
 	m.Wait(`> hello world!$`)
 	m.Keys("Enter")
-	m.Wait(`> hello world!\ngot 12 bytes in 1 lines\nalice  working  task 2\nbob    idle\n> $`)
+	m.Wait(`> hello world!\n\ngot 12 bytes in 1 lines\nalice  working  task 2\nbob    idle\n> $`)
 	m.Keys("-l", "日本語 e\u0301 \U0001F44D x")
 	m.Wait("> 日本語 e\u0301 \U0001F44D x$")
-	m.Cursor(2 + 6 + 1 + 1 + 1 + 2 + 1 + 1)
+	m.Cursor(4 + 6 + 1 + 1 + 1 + 2 + 1 + 1)
 	m.Keys("Left", "Left", "Left", "Left", "Left")
-	m.Cursor(2 + 6 + 1)
+	m.Cursor(4 + 6 + 1)
 	m.Keys("C-u", "C-k", "see ")
 	m.Paste("one\n\ttwo\nthree")
 	m.Wait(`> see one\n      two\n  three$`)
@@ -85,10 +85,10 @@ func TestInATerminal(t *testing.T) {
 
 	m.Keys("C-u", "/stream", "Enter", "typed")
 	s := m.Wait(`streamed\nalice  working  task 2\nbob    idle\n> typed$`)
-	want := "> /stream\n" +
+	want := "> /stream\n\n" +
 		"The counter holds its state in a file and the lock is taken before each write,\n" +
 		"so that no two of us write at the same moment.\n" +
-		"meanwhile\n\n- one\n- two [31mnot red ]0;titleover\n    func main() {}\nlast\nstreamed\n"
+		"\nmeanwhile\n\n- one\n- two [31mnot red ]0;titleover\n    func main() {}\nlast\n\nstreamed\n"
 	if !strings.Contains(s, want) {
 		t.Errorf("the screen is\n%s\nbut should have\n%s", s, want)
 	}
@@ -106,6 +106,10 @@ func TestInATerminal(t *testing.T) {
 	m.Wait(`> one xtwo$`)
 	m.Keys("Escape")
 	m.Wait(`escape, empty: false\n(.|\n)*> go test ./\.\.\.$`)
+	m.Keys("C-u", "edited ", "C-g")
+	m.Wait(`\n> edited more$`)
+	m.Keys("C-u", "fail", "C-g")
+	m.Wait(`the editor failed, and the message is as it was: exit status 3\n(.|\n)*> fail$`)
 	m.Keys("C-u", "/grow", "Enter")
 	m.Wait(`(?s)late event\ngrowing on\nalice`) // the event does not wait for ever
 	m.Keys("C-d")

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,6 +42,14 @@ func (p *Progress) boardRows(now time.Time, most int) []string {
 	o.Run.Budget, o.Spending.Total, o.Presence.dayBudget = p.presence.budget, p.presence.spent, p.presence.dayBudget
 	o.Now = now // how long something waits goes on, though the board is not read again
 	needs := o.Needs()
+	if p.options.OnlyLines { // the questions have a frame of their own
+		p.questions = slices.DeleteFunc(slices.Clone(needs), func(n Need) bool {
+			return n.Request == nil || n.Request.To == muster.Lead && WaitingTime(*n.Request, now) < leadAnswerTime
+		})
+		p.needsUser = len(p.questions) > 0
+		needs = slices.DeleteFunc(needs, func(n Need) bool { return n.Request != nil })
+	}
+	p.needsUser = p.needsUser || len(needs) > 0
 	all := p.needRows(needs, maxNeeds, true)
 	// On a low terminal the commands below go first, and then all but the first that waits.
 	if left := max(most-leastMembers-1-len(rows), 2); most > 0 && len(all) > left {
@@ -119,7 +128,7 @@ func (p *Progress) needRows(needs []Need, most int, hasRoom bool) (rows []string
 		if !below {
 			words = text.CutColumns(words, left) + "   " + command
 		}
-		rows = append(rows, p.options.In(Bad, head)+"  "+text.CutColumns(words, max(room, 0)))
+		rows = append(rows, p.options.In(Waits, head)+"  "+text.CutColumns(words, max(room, 0)))
 		if below && hasRoom && text.Columns(command) < p.options.Width {
 			rows = append(rows, strings.Repeat(" ", min(2, p.options.Width-1-text.Columns(command)))+command)
 		}
@@ -162,6 +171,38 @@ func (p *Progress) Rows(now time.Time, width, most int) []string {
 		members = min(max(most-len(below)-1, leastMembers), mostMembers)
 	}
 	return append(p.presence.rows(p.options.Paint, now, width, members, p.subject), below...)
+}
+
+// Title says in a few words how a run stands, for the title of a window: its name, the tasks that have landed of all,
+// and what was spent. A ? before it says that something waits for the user.
+func (p *Progress) Title(name string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := 0
+	for _, n := range p.board.Board {
+		all += n
+	}
+	if all > 0 {
+		name += fmt.Sprintf(" %d/%d", p.board.Board["landed"]+p.board.Board["done"], all)
+	}
+	if p.presence.spent.Dollars > 0 {
+		name += " " + p.presence.spent.Cost()
+	}
+	if p.needsUser {
+		name = "? " + name
+	}
+	return text.OneLine(name)
+}
+
+// Questions returns the requests that wait for the user, the oldest first, as the last call of Rows has found them. One
+// to the lead is among them when the lead has not answered it for a while.
+func (p *Progress) Questions() (all []muster.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range p.questions {
+		all = append(all, *n.Request)
+	}
+	return all
 }
 
 // Test says which test the check of a task runs now, or has run last; 0 is the base. It is shown while the check runs.

@@ -37,30 +37,35 @@ func TestStatusOfAConversation(t *testing.T) {
 	}
 	wide := `lead      working  turn 7   $1.75  0 s
 board      4 landed, 1 in progress, 1 needs you   $1.75 of $5.00   context 22%
-NEEDS YOU  7f2c91aa  plan of alice for 9, waits 10 s   /requests show 7f2c91aa
 NEEDS YOU  task 3  report: three attempts   /retry 3
 NEEDS YOU  mail  1 mail for you   /inbox`
 	same(t, strings.Join(p.Rows(muster.Time(1000), 80, 0), "\n"), wide)
 	same(t, strings.Join(p.Rows(muster.Time(1000), 200, 0), "\n"), wide)
+	// A question has no row: it is asked in a frame. The lead may answer one to it first.
+	if q := p.Questions(); len(q) != 1 || q[0].ID != "7f2c91aa" {
+		t.Errorf("the questions: %v", q)
+	}
+	if p.Rows(muster.Time(999), 80, 0); len(p.Questions()) > 0 {
+		t.Errorf("the questions, while the lead may answer: %v", p.Questions())
+	}
 	same(t, strings.Join(p.Rows(muster.Time(1000), 30, 0), "\n"), `lead      working  $1.75  0 s
 board      4 landed,
            1 in progress,
            1 needs you
            $1.75 of $5.00
            context 22%
-NEEDS YOU  7f2c91aa  plan...
-  /requests show 7f2c91aa
 NEEDS YOU  task 3  report:...
   /retry 3
 NEEDS YOU  mail  1 mail fo...
   /inbox`)
+	same(t, p.Title("linkly"), "? linkly 4/6 $1.75")
 	// On a low terminal members give way first, then commands, then all but the first that waits.
 	for i := range 20 {
 		p.Event(at(journal.MemberWorking, muster.Name(fmt.Sprintf("m%d", i)), 0))
 	}
 	for most := 7; most < 25; most++ {
 		rows := p.Rows(muster.Time(1000), 40, most)
-		if all := strings.Join(rows, "\n"); len(rows) > most || !strings.Contains(all, "NEEDS YOU  7f2c91aa") ||
+		if all := strings.Join(rows, "\n"); len(rows) > most || !strings.Contains(all, "NEEDS YOU  task 3") ||
 			!strings.Contains(all, "lead ") {
 			t.Errorf("%d rows of %d:\n%s", len(rows), most, all)
 		}

@@ -25,7 +25,13 @@ func (l Line) Append(to []byte, p Paint, before string, names, width int) []byte
 			indent = below
 		}
 		gap := "\n" + strings.Repeat(" ", indent)
-		said = strings.Join(l.fit(max(width-indent, least)), gap)
+		rows := l.fit(max(width-indent, least))
+		if l.faint && l.Tone == Plain {
+			for i, row := range rows {
+				rows[i] = p.In(Faint, row)
+			}
+		}
+		said = strings.Join(rows, gap)
 		if isBelow {
 			said = gap + said
 		}
@@ -35,8 +41,15 @@ func (l Line) Append(to []byte, p Paint, before string, names, width int) []byte
 	if p {
 		who = nameColour(l.Who)
 	}
+	tone := toneCodes[l.Tone]
+	if l.faint {
+		before = p.In(Faint, before)
+		if l.Tone == Plain {
+			tone = toneCodes[Faint]
+		}
+	}
 	to = append(p.pad(append(to, before...), who, l.Who, names), ' ')
-	to = append(p.pad(to, toneCodes[l.Tone], l.Verb, verbs), ' ')
+	to = append(p.pad(to, tone, l.Verb, verbs), ' ')
 	if strings.HasPrefix(said, "\n") {
 		to = bytes.TrimRight(to, " ")
 	}

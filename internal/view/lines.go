@@ -34,6 +34,8 @@ type Line struct {
 	command, name string
 	// whole says that the text is wrapped, and never cut, where it does not fit.
 	whole bool
+	// faint says that a plain text is faint: it stands among the words of a conversation.
+	faint bool
 }
 
 // taskColumn is the width of a task's name in a line that says more after it.
@@ -44,6 +46,8 @@ const taskColumn = 24
 type Facts struct {
 	Subject func(muster.TaskID) string // of a task, "" when it is not known
 	Check   string                     // the run's check
+	// OneKey says that one key answers a question, so that no command has to be named.
+	OneKey bool
 }
 
 // Lines returns an event in words: one line, or two for a landing whose check failed. An event of a kind that is not

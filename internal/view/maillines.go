@@ -50,11 +50,14 @@ func (t lineWriter) requestLine() Line {
 	switch t.Kind {
 	case journal.RequestCreated:
 		l.Verb = "asks"
-		if t.Text("to") == string(muster.User) {
+		if t.Text("to") == string(muster.User) && !t.OneKey {
 			l.Text, l.whole = l.Text+"; muster approve "+t.field("request_id", 8), true
 		}
 	case journal.RequestDecided:
 		l.Who = cmp.Or(t.field("by", 40), l.Who)
+		if t.Member != "" && l.Who != string(t.Member) {
+			l.Text = Because(text.OneLine(string(t.Member))+"'s "+t.question(), t.field("text", 90))
+		}
 		switch muster.RequestStatus(t.Text("status")) {
 		case muster.RequestApproved: // of a shutdown the member's own end says it
 			l.Verb, l.Show = "yes", muster.RequestKind(t.Text("kind")) != muster.AskShutdown

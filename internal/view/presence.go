@@ -147,6 +147,15 @@ func (l *Presence) Apply(e muster.Event) {
 		if e.Text("tool") == "wait" { // the lead sleeps in this tool
 			state, doing = LookWaiting, IdleReason(e.Member, string(muster.IdleMessages))
 		}
+	case journal.RequestCreated: // a member waits for the answer to this question alone in the call of its tool
+		if muster.RequestKind(e.Text("kind")) != muster.AskPermission {
+			return
+		}
+		state, doing = LookWaiting, waitsForAnswer
+	case journal.RequestDecided:
+		if m.Doing != waitsForAnswer {
+			return
+		}
 	case journal.ModelRetry:
 		state, doing = LookWaiting, text.OneLine(e.Text("text"))
 	case journal.TaskClaimed:
@@ -168,6 +177,9 @@ func (l *Presence) Apply(e muster.Event) {
 	m.state, m.Doing, m.Since = state, doing, muster.Time(e.At)
 	l.add(m)
 }
+
+// waitsForAnswer is what a member does that has asked for permission.
+const waitsForAnswer = "waits for your answer"
 
 // noteClaim notes the task of somebody who is not shown. The two events of a new member, its spawning and its first
 // claim, are written by different goroutines, so they may come in either order.
@@ -363,5 +375,9 @@ func (l *Presence) row(p Paint, m *Activity, task, took string, room int) string
 	column(m.turnText(), l.turns)
 	column(l.costs[m.name].Cost(), l.prices)
 	shrinking(m.Doing, text.Columns(m.Doing))
-	return p.Who(string(m.name), head) + strings.TrimRight(rest, " ") + "  " + took
+	rest = strings.TrimRight(rest, " ")
+	if m.Doing == WaitsForUser || m.Doing == waitsFor(waitsForAnswer) {
+		rest = p.In(Waits, rest)
+	}
+	return p.Who(string(m.name), head) + rest + "  " + took
 }

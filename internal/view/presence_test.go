@@ -1,6 +1,7 @@
 package view
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -36,4 +37,21 @@ func TestTheStepOfAMember(t *testing.T) {
 	at(journal.MemberSteps, map[string]any{"done": 0., "of": 1., "text": "look"})
 	at(journal.MemberIdle, map[string]any{"reason": "no_task"})
 	row("alice     idle     2 counter  no_task  0 s")
+}
+
+// A member that has asked for permission waits for the user, until the answer has come.
+func TestAMemberWaitsForAnAnswer(t *testing.T) {
+	var p Presence
+	row := func(kind string, want string, fields ...any) {
+		t.Helper()
+		p.Apply(at(kind, "bob", 0, fields...))
+		rows := p.Rows(true, time.Unix(1000, 0), 120, func(muster.TaskID) string { return "" })
+		if len(rows) != 1 || !strings.HasSuffix(rows[0], want) {
+			t.Errorf("%s: %q, want %q", kind, rows, want)
+		}
+	}
+	row(journal.ToolStarted, "\x1b[0m  working  bash git push  0 s", "tool", "bash", "text", "git push")
+	row(journal.RequestCreated, "\x1b["+Amber+"m  waiting  for your answer\x1b[0m  0 s", "kind", "permission")
+	row(journal.RequestDecided, "\x1b[0m  working  0 s", "kind", "permission", "status", "approved")
+	row(journal.RequestCreated, "\x1b[0m  working  0 s", "kind", "plan_approval") // it may be the lead's to answer
 }

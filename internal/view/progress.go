@@ -68,6 +68,8 @@ type Progress struct {
 	board      Overview
 	boardAt    time.Time
 	boardIsOld bool
+	questions  []Need // that wait for the user
+	needsUser  bool   // something waits for the user
 	calls      toolCalls
 }
 
@@ -106,6 +108,9 @@ type Options struct {
 	// OnlyLines says that somebody else draws the living members, from Rows. Otherwise they are printed below the lines
 	// on a terminal.
 	OnlyLines bool
+
+	// OneKey says that one key answers a question here.
+	OneKey bool
 
 	// Size returns the columns and rows of the terminal, which the user can resize; nil: Width stays. Rewraps says that
 	// the terminal wraps its rows anew when it gets narrower.
@@ -268,6 +273,7 @@ func (p *Progress) write(at time.Time, l Line) {
 	p.command = cmp.Or(l.command, p.command)
 	p.names = max(p.names, min(len(l.Who), 16))
 	when := fmt.Sprintf("%6s ", elapsed(at.Sub(p.options.Start)))
+	l.faint = p.options.OnlyLines
 	rows := p.drawn
 	if p.measure() {
 		rows = nil // they do not fit any more; the next redraw makes others
@@ -322,9 +328,18 @@ func IDs(ids []muster.TaskID) string {
 	return Join(ids, ", ", func(id muster.TaskID) string { return fmt.Sprint(id) })
 }
 
-func (p *Progress) facts() Facts { return Facts{p.subject, p.presence.check} }
+func (p *Progress) facts() Facts {
+	return Facts{Subject: p.subject, Check: p.presence.check, OneKey: p.options.OneKey}
+}
 
-// subject returns the subject of a task, or "" if it cannot be read.
+// Subject returns the subject of a task, or "" if it cannot be read.
+func (p *Progress) Subject(id muster.TaskID) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.subject(id)
+}
+
+// subject is Subject with the lock held.
 func (p *Progress) subject(id muster.TaskID) string {
 	if s, ok := p.subjects[id]; ok || id == 0 {
 		return s

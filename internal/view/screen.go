@@ -24,7 +24,11 @@ const (
 	Good       // landed, passed
 	Bad        // returned, broken, needs somebody
 	Faint      // said for completeness
+	Waits      // for the user; nothing else has its colour
 )
+
+// Amber is the SGR code of what waits for the user. It is read on dark and on light ground.
+const Amber = "38;5;172"
 
 // Paint says whether text is coloured. Without colour no escape sequence is written at all.
 type Paint bool
@@ -36,8 +40,8 @@ type Screen struct {
 	Width int
 }
 
-// toneCodes are the SGR numbers of the tones' colours, green, red and faint.
-var toneCodes = [...]string{Plain: "", Good: "32", Bad: "31", Faint: "2"}
+// toneCodes are the SGR codes of the tones: green, red, faint and amber.
+var toneCodes = [...]string{Plain: "", Good: "32", Bad: "31", Faint: "2", Waits: Amber}
 
 // nameColour returns the colour of a name. A name always has the same one, in every command and process, so it is made
 // from the name alone. It is never the colour of a tone, because a member's name is neither good nor bad news.

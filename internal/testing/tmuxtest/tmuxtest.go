@@ -113,7 +113,7 @@ func (s *Screen) Resize(columns int) {
 	s.Tmux("resize-window", "-x", strconv.Itoa(columns))
 }
 
-// Text is what is seen, without blanks at the end.
+// Text is what is seen, without blanks at the end and Unframed.
 func (s *Screen) Text() string { return s.captured() }
 
 // History is what has scrolled away and what is seen.
@@ -124,7 +124,7 @@ func (s *Screen) captured(args ...string) string {
 	for i, l := range lines {
 		lines[i] = strings.TrimRight(l, " ")
 	}
-	text := strings.TrimRight(strings.Join(lines, "\n"), "\n")
+	text := Unframed(strings.TrimRight(strings.Join(lines, "\n"), "\n"))
 	if strings.HasSuffix(text, "\n>") || strings.HasSuffix(text, "$") {
 		text += " " // the prompt's
 	}

@@ -1,0 +1,101 @@
+package chat
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/internal/terminal"
+	"muster/internal/text"
+	"muster/internal/view"
+)
+
+// leaveQuestion is the ID of the question whether a team works on when the user leaves.
+const leaveQuestion = "leave"
+
+// Question returns a request as the terminal asks it: the command or the plan, its task, why it is asked, and for how
+// long it still waits.
+func Question(r muster.Request, p view.Paint, now time.Time, subject func(muster.TaskID) string) terminal.Question {
+	from := text.OneLine(string(r.From))
+	q := terminal.Question{ID: string(r.ID), Title: from + " asks: " + view.Question(r),
+		Note: "waits " + view.Duration(view.WaitingTime(r, now)),
+		Keys: []terminal.Key{{Name: "y", Label: "yes"}, {Name: "n", Label: "no, with a reason"}}}
+	plan := strings.TrimSpace(text.Clean(r.Plan))
+	switch r.Kind {
+	case muster.AskPermission:
+		q.Title = from + " asks to go on"
+		if plan != "" {
+			q.Title, plan = from+" asks to run a command", "$ "+strings.ReplaceAll(plan, "\n", "\n  ")
+		}
+	case muster.AskPlan:
+		q.Title = from + " asks for approval of a plan"
+	}
+	if plan != "" {
+		q.Lines = append(q.Lines, plan)
+	}
+	if r.Reason != "" {
+		q.Lines = append(q.Lines, p.In(view.Faint, text.OneLine(r.Reason)))
+	}
+	if r.TaskID != 0 {
+		name := "for task " + view.IDs([]muster.TaskID{r.TaskID}) + " " + text.OneLine(subject(r.TaskID))
+		q.Lines = append(q.Lines, p.In(view.Faint, strings.TrimSpace(name)))
+	}
+	if left := muster.Time(r.Deadline).Sub(now); r.Deadline != 0 && left > 0 {
+		q.Note = view.Duration(left) + " left"
+	}
+	if len(r.Asks) > 0 {
+		q.Keys = append(q.Keys, terminal.Key{Name: "Y", Label: "yes, for the whole run"})
+	}
+	q.Keys = append(q.Keys, terminal.Key{Name: "v", Label: "all of it"})
+	return q
+}
+
+// answer does what a key says to a question.
+func (s *Session) answer(ctx context.Context, a terminal.Answer) {
+	switch a.Key {
+	case "y":
+		s.decide(ctx, "approve", a.ID)
+	case "Y":
+		s.decide(ctx, "approve", "--run", a.ID)
+	case "v":
+		s.printCommand(ctx, "requests", "show", a.ID)
+	case "n": // the reason is typed behind it
+		s.Edit("/reject " + a.ID + " ")
+	}
+	s.Face.Refresh()
+}
+
+// decide answers a question. The event of the answer says that it was given, so only what went wrong is printed.
+func (s *Session) decide(ctx context.Context, args ...string) {
+	if printed, ok := s.Command(ctx, args...); !ok {
+		s.Face.Print(strings.TrimRight(printed, "\n"))
+	}
+}
+
+// decision returns the arguments of muster approve or muster reject for what was typed behind the slash command. An ID
+// may be left out where one question waits. problem says why there are none.
+func (s *Session) decision(ctx context.Context, name, rest string) (args []string, problem string) {
+	id, words, _ := strings.Cut(rest, " ")
+	waiting := s.Waiting(ctx)
+	isNamed := slices.ContainsFunc(waiting, func(r muster.Request) bool { return string(r.ID) == id })
+	switch {
+	case isNamed || len(waiting) == 0 && id != "":
+	case len(waiting) == 1 && (id == "" || name == "reject"):
+		id, words = string(waiting[0].ID), rest
+	case id == "" && len(waiting) == 0:
+		return nil, "no question waits"
+	case id == "":
+		var ids []string
+		for _, r := range waiting {
+			ids = append(ids, string(r.ID))
+		}
+		return nil, "several questions wait, so name one: " + strings.Join(ids, ", ")
+	}
+	args = []string{name, id}
+	if words = strings.TrimSpace(words); words != "" {
+		args = append(args, "--", words) // the words are one argument, dashes and all
+	}
+	return args, ""
+}

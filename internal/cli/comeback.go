@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"muster"
+	"muster/internal/view"
+	"muster/journal"
+	"muster/team"
+)
+
+// awayTasks is how many of the landed tasks have their lines counted.
+const awayTasks = 50
+
+// recallRows is about how many rows of the conversation are shown to a user who comes back.
+const recallRows = 20
+
+// words are what was said in the conversation.
+type words struct {
+	at     float64
+	text   string
+	isUser bool
+}
+
+// recall shows a user who comes back what has happened meanwhile, and the end of the conversation. What cannot be read
+// is left out.
+func (c *conversation) recall(ctx context.Context, run muster.Run) {
+	var away view.Away
+	var all []words
+	if run.FirstWords != "" {
+		all = append(all, words{run.StartedAt, run.FirstWords, true})
+	}
+	for e, err := range c.Team.Journal().Read(ctx, 0) {
+		if err != nil || e.At < run.StartedAt {
+			continue
+		}
+		away.Event(e.Event)
+		if e.Kind == journal.MailSent && e.Member == muster.User && e.Text("to") == string(muster.Lead) {
+			all = append(all, words{e.At, e.Text("text"), true})
+		}
+	}
+	for said, err := range c.Members().Conversation(ctx, muster.Lead, 0) {
+		if err == nil && said.Kind == team.SaidByIt && said.At >= run.StartedAt {
+			all = append(all, words{said.At, said.Text, false})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b words) int {
+		switch {
+		case a.at < b.at:
+			return -1
+		case a.at > b.at:
+			return 1
+		}
+		return 0
+	})
+	tasks, _, _ := c.Tasks().List(ctx)
+	away.Landed = away.Landed[max(0, len(away.Landed)-awayTasks):]
+	width, _ := view.TerminalWidth(c.app.Stdout)
+	text := away.Draw(view.Screen{Paint: c.paint, Width: width}, c.app.Now(), tasks,
+		func(id muster.TaskID) (added, removed int) {
+			diff, _ := c.Tasks().Diff(ctx, id)
+			for _, f := range diff.Files {
+				added, removed = added+f.Added, removed+f.Deleted
+			}
+			return added, removed
+		})
+	if text != "" {
+		c.face.Print(text)
+	}
+	first, rows := len(all), 0
+	for ; first > 0; first-- {
+		if rows += 2 + strings.Count(all[first-1].text, "\n"); rows > recallRows && first < len(all) {
+			break
+		}
+	}
+	for _, w := range all[first:] {
+		if w.isUser {
+			c.face.Echo(w.text)
+			continue
+		}
+		c.face.Stream(w.text)
+		c.face.Flush()
+	}
+}

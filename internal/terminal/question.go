@@ -1,0 +1,228 @@
+package terminal
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+)
+
+const (
+	// answerAfter is how long a question must have stood without typing before a key answers it.
+	answerAfter = time.Second
+	// effectDelay is the time between a key and its effect. A further key meanwhile turns both into text.
+	effectDelay = 600 * time.Millisecond
+	// reaskAfter is the time after which a question that was answered, and still waits, is shown again.
+	reaskAfter = 5 * time.Second
+	// maxQuestionRows limits the rows between the upper and the lower edge of a question's frame.
+	maxQuestionRows = 8
+)
+
+// Question stands in a frame above the input. One key on an empty input answers it.
+type Question struct {
+	// ID tells one question from another.
+	ID string
+	// Title and Note stand in the upper edge of the frame, at its left and right end.
+	Title, Note string
+	// Lines stand in the frame. Long ones are wrapped, and only the first rows are shown.
+	Lines []string
+	// Keys answer the question.
+	Keys []Key
+	// IsModal says that the user has asked for the question: a key answers at once, and other keys do nothing.
+	IsModal bool
+}
+
+// Key answers a question.
+type Key struct {
+	Name  string // as bubbletea names it
+	Label string // what it does, such as "yes"; "": it is not shown
+}
+
+// Answer is the key with which the user has answered a question.
+type Answer struct{ ID, Key string }
+
+// Leave is Ctrl-D on an empty line: the user wants to leave, and the terminal is still there.
+type Leave struct{}
+
+func (Answer) event() {}
+func (Leave) event()  {}
+
+// questions are the questions that wait for the user, and what the user has done about them.
+type questions struct {
+	waiting []Question // as Options.Status returned them
+	modal   *Question
+	// shown is the ID of the question that is shown, and since when it has been.
+	shown string
+	since time.Time
+	// typed is when a key was pressed last.
+	typed time.Time
+	// pressed is the key whose effect comes at the end of effectDelay; "" is none. presses counts them.
+	pressed string
+	presses int
+	// sent is when each question was answered.
+	sent map[string]time.Time
+}
+
+type (
+	// askMsg asks a modal question.
+	askMsg struct{ question Question }
+	// effectMsg is the end of effectDelay after a key.
+	effectMsg struct{ press int }
+)
+
+// Ask shows a modal question in the place of those that wait, until one of its keys answers it.
+func (t *Terminal) Ask(q Question) {
+	q.IsModal = true
+	go t.program.Send(askMsg{q}) // the caller does not wait for the terminal
+}
+
+// update takes the questions that wait now. The one that is shown stays as long as it waits.
+func (q *questions) update(waiting []Question) {
+	now := time.Now()
+	q.waiting = slices.DeleteFunc(slices.Clone(waiting), func(x Question) bool {
+		at, isSent := q.sent[x.ID]
+		return isSent && now.Sub(at) < reaskAfter
+	})
+	if q.index() < 0 {
+		q.show(0)
+	}
+}
+
+// index returns which of the waiting questions is shown, or -1.
+func (q *questions) index() int {
+	return slices.IndexFunc(q.waiting, func(x Question) bool { return x.ID == q.shown })
+}
+
+// show shows the waiting question at an index. No key that was pressed before counts for it.
+func (q *questions) show(i int) {
+	q.shown, q.pressed, q.since = "", "", time.Now()
+	if i < len(q.waiting) {
+		q.shown = q.waiting[i].ID
+	}
+}
+
+// current returns the question that is shown, or nil.
+func (q *questions) current() *Question {
+	if q.modal != nil {
+		return q.modal
+	}
+	if i := q.index(); i >= 0 {
+		return &q.waiting[i]
+	}
+	return nil
+}
+
+// handleQuestionKey takes a key where it answers the question that is shown. It reports whether that was all there was
+// to do with the key.
+func (s *screen) handleQuestionKey(k tea.KeyPressMsg, name string) (isDone bool, cmd tea.Cmd) {
+	q := &s.questions
+	current, now := q.current(), time.Now()
+	defer func() { q.typed = now }()
+	if current == nil {
+		return false, nil
+	}
+	isAnswer := slices.ContainsFunc(current.Keys, func(x Key) bool { return x.Name == name })
+	switch {
+	case current.IsModal:
+		if isAnswer {
+			q.modal = nil
+			s.emit(Answer{ID: current.ID, Key: name})
+		}
+		return true, nil
+	case q.pressed != "":
+		first := q.pressed
+		q.pressed = ""
+		if name == "esc" {
+			return true, nil
+		}
+		s.input.insert(first)
+		return false, nil
+	case !s.input.isEmpty() || s.search.active:
+		return false, nil
+	case name == "tab" && len(q.waiting) > 1:
+		q.show((q.index() + 1) % len(q.waiting))
+		return true, nil
+	case isAnswer && now.Sub(q.since) >= answerAfter && now.Sub(q.typed) >= answerAfter:
+		q.pressed = name
+		q.presses++
+		press := q.presses
+		return true, tea.Tick(effectDelay, func(time.Time) tea.Msg { return effectMsg{press} })
+	}
+	return false, nil
+}
+
+// takeEffect answers the question with the key that was pressed, unless a further key came.
+func (s *screen) takeEffect(press int) {
+	q := &s.questions
+	current := q.current()
+	if q.pressed == "" || press != q.presses || current == nil || current.IsModal {
+		return
+	}
+	s.emit(Answer{ID: current.ID, Key: q.pressed})
+	if q.sent == nil {
+		q.sent = map[string]time.Time{}
+	}
+	q.sent[current.ID] = time.Now()
+	q.update(q.waiting)
+}
+
+// pasteOver forgets a key whose effect has not come yet: it was the beginning of a text.
+func (s *screen) pasteOver() {
+	s.input.insert(s.questions.pressed)
+	s.questions.pressed, s.questions.typed = "", time.Now()
+}
+
+// questionRows draws the question in at most height rows of the screen. Without enough rows for a frame, its title and
+// its keys stand on one row each.
+func (s *screen) questionRows(height int) []string {
+	q := s.questions.current()
+	if q == nil || height <= 0 {
+		return nil
+	}
+	title, note := clean(q.Title), q.Note
+	if n := len(s.questions.waiting); n > 1 && !q.IsModal {
+		note = strings.TrimPrefix(note+" · ", " · ") + fmt.Sprintf("%d of %d", s.questions.index()+1, n)
+	}
+	width := s.width - 1
+	foot := s.questionKeys(q)
+	if height < 4 || width < 16 {
+		rows := []string{s.paint(s.options.Accent, ansi.TruncateWc(title, width, "")), ansi.TruncateWc(foot, width, "")}
+		return rows[:min(height, 2)]
+	}
+	var body []string
+	for _, line := range q.Lines {
+		body = append(body, layOutLines(line, width-4, s.options.Colour)...)
+	}
+	if ansi.StringWidthWc(foot) > width-6 { // the edge has no room for the keys
+		body, foot = append(body, layOutLines(foot, width-4, false)...), ""
+	}
+	if most := min(height-2, maxQuestionRows); len(body) > most {
+		more := fmt.Sprintf("... %d more rows", len(body)-most+1)
+		body = append(body[:most-1], s.paint(faint, more))
+	}
+	return frame{s.options.Accent, title, note, foot}.draw(s, body, width)
+}
+
+// questionKeys names the keys, or what the key that was pressed will do.
+func (s *screen) questionKeys(q *Question) string {
+	var all []string
+	for _, k := range q.Keys {
+		switch {
+		case k.Label == "":
+		case k.Name == s.questions.pressed:
+			return k.Label + " in a moment (Esc: not; any other key makes it text)"
+		default:
+			all = append(all, strings.Replace(k.Name, "esc", "Esc", 1)+" "+k.Label)
+		}
+	}
+	if len(s.questions.waiting) > 1 && !q.IsModal {
+		all = append(all, "Tab next")
+	}
+	if !s.input.isEmpty() && !q.IsModal {
+		return "keys answer when the line below is empty"
+	}
+	return strings.Join(all, " · ")
+}

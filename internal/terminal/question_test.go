@@ -1,0 +1,166 @@
+package terminal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"muster/internal/testing/require"
+)
+
+// asking has a keyboard in front of which questions have stood for a minute.
+func asking(t *testing.T, do func(*keyboard), questions ...Question) {
+	synctest.Test(t, func(*testing.T) {
+		k := newKeyboard(Options{})
+		k.Update(statusMsg{Status: Status{Questions: questions}})
+		time.Sleep(time.Minute)
+		do(k)
+	})
+}
+
+// pressed presses a key and lets the time of its effect pass, unless more is typed.
+func (k *keyboard) pressed(key, more string) {
+	_, effect := k.Update(tea.KeyPressMsg(tea.Key{Code: rune(key[0]), Text: key}))
+	k.press(more)
+	if effect != nil {
+		k.Update(effect())
+	}
+}
+
+var push = Question{ID: "p-1", Title: "bob asks to run a command", Note: "4m left", Lines: []string{"$ git push"},
+	Keys: []Key{{"y", "yes"}, {"n", "no"}, {"v", "all of it"}}}
+
+// One key on an empty input answers the question that has stood for a second. All else is text.
+func TestOneKeyAnswers(t *testing.T) {
+	plan := Question{ID: "p-2", Title: "ann asks for approval of a plan", Keys: push.Keys}
+	for name, c := range map[string]struct {
+		do    func(k *keyboard)
+		want  []Event
+		input string
+	}{
+		"a key":                {func(k *keyboard) { k.pressed("y", "") }, []Event{Answer{"p-1", "y"}}, ""},
+		"the next question":    {func(k *keyboard) { k.press("<tab>"); time.Sleep(2 * time.Second); k.pressed("n", "") }, []Event{Answer{"p-2", "n"}}, ""},
+		"Tab at once, then y":  {func(k *keyboard) { k.press("<tab>"); k.pressed("y", "") }, nil, "y"},
+		"a message":            {func(k *keyboard) { k.pressed("y", "ou are late") }, nil, "you are late"},
+		"behind a message":     {func(k *keyboard) { k.press("x<backspace>"); k.pressed("y", "") }, nil, "y"},
+		"a pause in a message": {func(k *keyboard) { k.press("x"); time.Sleep(time.Minute); k.pressed("y", "") }, nil, "xy"},
+		"a longer pause":       {func(k *keyboard) { k.press("x<backspace>"); time.Sleep(time.Minute); k.pressed("y", "") }, []Event{Answer{"p-1", "y"}}, ""},
+		"Esc":                  {func(k *keyboard) { k.pressed("y", "<esc>") }, nil, ""},
+		"Backspace":            {func(k *keyboard) { k.pressed("y", "<backspace>") }, nil, ""},
+		"Enter":                {func(k *keyboard) { k.pressed("y", "<enter>") }, []Event{Line{Text: "y"}}, ""},
+		"the key twice":        {func(k *keyboard) { k.pressed("y", "y") }, nil, "yy"},
+		"a key of no question": {func(k *keyboard) { k.pressed("z", "") }, nil, "z"},
+		"pasted":               {func(k *keyboard) { k.Update(tea.PasteMsg{Content: "y"}) }, nil, "y"},
+		"pasted behind a key": {func(k *keyboard) {
+			k.Update(tea.KeyPressMsg(tea.Key{Code: 'y', Text: "y"}))
+			k.Update(tea.PasteMsg{Content: "es"})
+		}, nil, "yes"},
+		"it is another one now": {func(k *keyboard) { k.pressed("y", ""); k.pressed("y", "") }, []Event{Answer{"p-1", "y"}}, "y"},
+		"answered elsewhere": {func(k *keyboard) {
+			_, effect := k.Update(tea.KeyPressMsg(tea.Key{Code: 'y', Text: "y"}))
+			k.Update(statusMsg{Status: Status{Questions: []Question{plan}}})
+			k.Update(effect())
+		}, nil, ""},
+	} {
+		asking(t, func(k *keyboard) {
+			c.do(k)
+			if fmt.Sprint(k.events) != fmt.Sprint(c.want) || k.input.value() != c.input {
+				t.Errorf("%s: events %v, want %v; the input is %q, want %q", name, k.events, c.want, k.input.value(), c.input)
+			}
+		}, push, plan)
+	}
+}
+
+// Who types while a question appears has typed text.
+func TestTypingThroughAQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeyboard(Options{})
+		for i, r := range "yes no yyy" {
+			if i == 2 {
+				k.Update(statusMsg{Status: Status{Questions: []Question{push}}})
+			}
+			k.press(string(r))
+			time.Sleep(150 * time.Millisecond)
+		}
+		k.press("<enter>y")
+		time.Sleep(time.Minute)
+		if got, want := fmt.Sprint(k.events), fmt.Sprint([]Event{Line{Text: "yes no yyy"}}); got != want || k.input.value() != "y" {
+			t.Errorf("events %v, want %v; the input is %q", got, want, k.input.value())
+		}
+	})
+}
+
+// A question that still waits after its answer, because that failed, is shown again.
+func TestAnAnswerThatFailed(t *testing.T) {
+	asking(t, func(k *keyboard) {
+		k.pressed("y", "")
+		shows := func() bool {
+			k.Update(statusMsg{Status: Status{Questions: []Question{push}}})
+			return strings.Contains(k.View().Content, push.Title)
+		}
+		if shows() {
+			t.Error("it is shown at once")
+		}
+		if time.Sleep(time.Minute); !shows() {
+			t.Error("it is not shown again")
+		}
+	}, push)
+}
+
+// The frame has what is asked, how long it waits, its keys, and what a key that was pressed will do.
+func TestTheFrameOfAQuestion(t *testing.T) {
+	asking(t, func(k *keyboard) {
+		shows := func(width, height int, want string) {
+			t.Helper()
+			k.resize(width, height)
+			if got := k.View().Content; !strings.Contains(got, strings.TrimPrefix(want, "\n")) {
+				t.Errorf("%d columns, %d rows:\n%s", width, height, got)
+			}
+		}
+		shows(61, 24, `
+╭─ bob asks to run a command ─────────── 4m left · 1 of 2 ─╮
+│ $ git push                                               │
+╰─ y yes · n no · v all of it · Tab next ──────────────────╯`)
+		shows(30, 12, "╭─ bob asks to run a comm… ─╮\n│ $ git push                │\n│ y yes · n no · v all of   │\n│ it · Tab next             │")
+		shows(30, 6, "bob asks to run a command\ny yes · n no")
+		k.Update(tea.KeyPressMsg(tea.Key{Code: 'y', Text: "y"}))
+		shows(80, 24, "╰─ yes in a moment (Esc: not; any other key makes it text) ─")
+		k.press("es")
+		shows(61, 24, "╰─ keys answer when the line below is empty ─")
+	}, push, Question{ID: "p-2"})
+}
+
+// A question that the user has asked for takes no key for text, and what was typed comes back.
+func TestAsk(t *testing.T) {
+	k := newKeyboard(Options{})
+	k.screen.resize(60, 20)
+	k.press("draft")
+	k.screen.Update(askMsg{Question{Title: "the team is at work", Keys: []Key{{"s", "stops it"}, {"esc", "stays"}}, IsModal: true}})
+	if shown := k.screen.View().Content; !strings.Contains(shown, "─ the team is at work ─") || !strings.Contains(shown, "s stops it · Esc stays") {
+		t.Errorf("asked:\n%s", shown)
+	}
+	k.press("x<enter>s")
+	if got, want := fmt.Sprint(k.events), fmt.Sprint([]Event{Answer{Key: "s"}}); got != want {
+		t.Errorf("events %v, want %v", got, want)
+	}
+	if shown := k.screen.View().Content; !strings.Contains(shown, "> draft") || strings.Contains(shown, "at work") {
+		t.Errorf("after the answer:\n%s", shown)
+	}
+}
+
+func TestNoTerminal(t *testing.T) {
+	null := require.Value(os.Open(os.DevNull))(t)
+	defer null.Close()
+	for _, name := range []string{"xterm", "dumb"} {
+		t.Setenv("TERM", name)
+		if _, err := Open(t.Context(), Options{In: null, Out: null}); !errors.Is(err, ErrNoTerminal) || strings.Contains(err.Error(), `"dumb"`) != (name == "dumb") {
+			t.Errorf("TERM=%s: %v", name, err)
+		}
+	}
+}

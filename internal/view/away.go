@@ -1,0 +1,90 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"muster"
+	"muster/internal/spend"
+	"muster/internal/text"
+	"muster/journal"
+)
+
+// Away is what has happened since the user last did something.
+type Away struct {
+	Since   time.Time // when that was; zero: never
+	Landed  []muster.TaskID
+	GivenUp []muster.TaskID // and not landed or retried since
+	Spent   spend.Sum
+}
+
+// Event takes the next event of the run.
+func (a *Away) Event(e muster.Event) {
+	isUsers := e.Member == muster.User || e.Text("by") == string(muster.User)
+	switch {
+	case isUsers, e.Kind == journal.RunStarted, e.Kind == journal.RunResumed:
+		*a = Away{Since: muster.Time(e.At)}
+	case e.Kind == journal.TaskCompleted && e.Text("commit") != "":
+		a.Landed = append(a.Landed, e.Task)
+	case e.Kind == journal.TaskAttention:
+		a.GivenUp = append(a.GivenUp, e.Task)
+	case e.Kind == journal.TurnEnded:
+		a.Spent = a.Spent.Plus(spend.Sum{Dollars: spend.FromFloat(e.Number("dollars"))})
+	}
+}
+
+// Draw returns what has happened, a line for each kind of it, or "" where nothing has. tasks are those of the board,
+// and changed counts the lines that a landed task has added and removed.
+func (a Away) Draw(
+	s Screen, now time.Time, tasks []muster.Task, changed func(muster.TaskID) (added, removed int),
+) string {
+	if a.Since.IsZero() {
+		return ""
+	}
+	var lines []string
+	line := func(head, words string) {
+		lines = append(lines, text.PadColumns(head, 7)+"  "+text.CutColumns(words, max(s.Width-11, 20)))
+	}
+	names := func(ids []muster.TaskID) string {
+		return Join(ids, ", ", func(id muster.TaskID) string {
+			return strings.TrimSpace(fmt.Sprint(id, " ", subjectOf(tasks, id)))
+		})
+	}
+	if len(a.Landed) > 0 {
+		added, removed := 0, 0
+		for _, id := range a.Landed {
+			more, less := changed(id)
+			added, removed = added+more, removed+less
+		}
+		counts := fmt.Sprintf("%s, +%d -%d: ", text.Count(len(a.Landed), "task"), added, removed)
+		line("landed", counts+names(a.Landed))
+	}
+	stuck := slices.DeleteFunc(slices.Clone(a.GivenUp), func(id muster.TaskID) bool {
+		return !slices.ContainsFunc(tasks, func(t muster.Task) bool {
+			return t.ID == id && t.Status == muster.NeedsAttention
+		})
+	})
+	if len(stuck) > 0 {
+		line("stuck", names(stuck))
+	}
+	if a.Spent.Dollars > 0 {
+		line("cost", a.Spent.Cost())
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	head := s.In(Faint, "while you were away ("+Duration(now.Sub(a.Since))+")")
+	return head + "\n" + strings.Join(lines, "\n")
+}
+
+// subjectOf returns the subject of a task in one line.
+func subjectOf(tasks []muster.Task, id muster.TaskID) string {
+	for _, t := range tasks {
+		if t.ID == id {
+			return text.OneLine(t.Subject)
+		}
+	}
+	return ""
+}
