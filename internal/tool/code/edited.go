@@ -1,0 +1,184 @@
+package code
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"muster/llm"
+	"muster/tool"
+)
+
+// Edit is the difference that one call of edit_file, write_file or apply_patch makes, as far as its input tells: what
+// write_file replaces is not in it, and the numbers of lines are known for whole files only. Its texts are a model's,
+// and may hold anything.
+type Edit struct {
+	Lines   []EditLine `json:"lines"`
+	Added   int        `json:"added"`
+	Removed int        `json:"removed"`
+}
+
+// EditLine is a line of an Edit, in the order in which people read it: the old text before the new.
+type EditLine struct {
+	Kind EditKind `json:"kind"`
+	Text string   `json:"text"`
+	// Old and New are the numbers of the line in the file before and after; 0: unknown, or not in it.
+	Old int `json:"old,omitempty"`
+	New int `json:"new,omitempty"`
+}
+
+// EditKind says what a line of an Edit is.
+type EditKind string
+
+// The kinds of lines.
+const (
+	EditRemoved EditKind = "removed"
+	EditAdded   EditKind = "added"
+	EditContext EditKind = "context" // in the file before and after
+	EditFile    EditKind = "file"    // names the file of the lines that follow; only a patch has it
+	EditGap     EditKind = "gap"     // lines that are not shown lie between the lines around it
+)
+
+// EditOf returns the difference that a call makes. ok is false for calls of other tools, and for input that the tool
+// refuses to read.
+func EditOf(c llm.Call) (e Edit, ok bool) {
+	switch c = AsPatch(c); c.Name {
+	case "write_file":
+		in, ok := fitted[writeInput](c)
+		e.addFile(in.Content)
+		return e, ok
+	case "edit_file":
+		in, ok := fitted[editInput](c)
+		if len(in.Edits) == 0 {
+			in.Edits = []change{{OldText: in.OldText, NewText: in.NewText, ReplaceAll: in.ReplaceAll}}
+		}
+		for _, x := range in.Edits {
+			where := ""
+			if x.ReplaceAll {
+				where = "everywhere in the file"
+			}
+			e.addChange(where, x.OldText, x.NewText)
+		}
+		return e, ok
+	case "apply_patch":
+		in, ok := fitted[patchInput](c)
+		files, err := parsePatch(in.Input)
+		for _, f := range files {
+			e.addPatched(f)
+		}
+		return e, ok && err == nil
+	}
+	return e, false
+}
+
+// fitted returns the input of a call as its tool reads it.
+func fitted[In any](c llm.Call) (in In, ok bool) {
+	input := tool.Fit(tool.Func[In](c.Name, "", nil), c.Input)
+	return in, json.Unmarshal(input, &in) == nil
+}
+
+// addFile adds the content of a whole file.
+func (e *Edit) addFile(content string) {
+	for i, line := range linesOf(content) {
+		e.Lines = append(e.Lines, EditLine{Kind: EditAdded, Text: line, New: i + 1})
+		e.Added++
+	}
+}
+
+func (e *Edit) addPatched(f *patchFile) {
+	name := f.path
+	if f.isDiff {
+		name = bareName(name)
+	}
+	switch {
+	case f.isAdd:
+		name += " (new)"
+	case f.isGone:
+		name += " (deleted)"
+	case f.to != "" && f.to != f.path:
+		name += " → " + f.to
+	}
+	e.Lines = append(e.Lines, EditLine{Kind: EditFile, Text: name})
+	e.addFile(f.content.String())
+	for _, h := range f.hunks {
+		e.addChange(strings.Join(h.headers, " "), h.old.String(), h.new.String())
+	}
+}
+
+// addChange adds the lines of a text that another one replaces. where says in what part of the file, "" if unknown.
+func (e *Edit) addChange(where, before, after string) {
+	isNext := len(e.Lines) > 0 && e.Lines[len(e.Lines)-1].Kind != EditFile
+	if isNext || where != "" {
+		e.Lines = append(e.Lines, EditLine{Kind: EditGap, Text: where})
+	}
+	before, after = wholeLines(before), wholeLines(after)
+	at := 0
+	for _, x := range udiff.Lines(before, after) {
+		e.add(EditContext, before[at:x.Start])
+		e.Removed += e.add(EditRemoved, before[x.Start:x.End])
+		e.Added += e.add(EditAdded, x.New)
+		at = x.End
+	}
+	e.add(EditContext, before[at:])
+}
+
+// add adds lines without a number, and returns how many.
+func (e *Edit) add(kind EditKind, lines string) (n int) {
+	for _, line := range linesOf(lines) {
+		e.Lines = append(e.Lines, EditLine{Kind: kind, Text: line})
+		n++
+	}
+	return n
+}
+
+// wholeLines returns a text that ends with a newline, unless it is empty.
+func wholeLines(s string) string {
+	s = strings.ReplaceAll(s, "\r\n", "\n")
+	if s != "" && !strings.HasSuffix(s, "\n") {
+		s += "\n"
+	}
+	return s
+}
+
+func linesOf(s string) (all []string) {
+	for line := range strings.Lines(wholeLines(s)) {
+		all = append(all, strings.TrimSuffix(line, "\n"))
+	}
+	return all
+}
+
+// Preview returns at most n lines of the difference: what is removed and added, the names of files, and gaps for the
+// lines of context between them. isCut says that the difference has more of them.
+func (e Edit) Preview(n int) (lines []EditLine, isCut bool) {
+	isGap := false
+	for _, l := range e.Lines {
+		if l.Kind == EditContext || l.Kind == EditGap {
+			isGap = true
+			continue
+		}
+		if isGap && len(lines) > 0 && l.Kind != EditFile && lines[len(lines)-1].Kind != EditFile {
+			lines = append(lines, EditLine{Kind: EditGap})
+		}
+		isGap = false
+		if lines = append(lines, l); len(lines) > n {
+			for lines = lines[:n]; lines[len(lines)-1].Kind == EditGap; {
+				lines = lines[:len(lines)-1]
+			}
+			return lines, true
+		}
+	}
+	return lines, false
+}
+
+// Counts says how many lines are added and removed, as "+12 -3".
+func (e Edit) Counts() string {
+	switch {
+	case e.Removed == 0:
+		return fmt.Sprintf("+%d", e.Added)
+	case e.Added == 0:
+		return fmt.Sprintf("-%d", e.Removed)
+	}
+	return fmt.Sprintf("+%d -%d", e.Added, e.Removed)
+}
