@@ -138,9 +138,9 @@ speakers:
 		var last muster.Pos
 		for s, err := range tm.Members().Conversation(h.Context(), muster.Lead, 0) {
 			require.NoError(t, err)
-			all, last = append(all, strings.TrimSpace(string(s.Kind)+" "+s.Tool+" "+s.Text)), s.Pos
+			all, last = append(all, strings.TrimSpace(string(s.Kind)+" "+s.Tool+" "+s.Text+" "+string(s.Input))), s.Pos
 		}
-		for _, want := range []string{"text  I begin.", "call task_create write it", "in  from user: hello\nthere", "text  Done."} {
+		for _, want := range []string{"text  I begin.", `call task_create write it {"subject":"write it"}`, "in  from user: hello\nthere", "text  Done."} {
 			if !slices.Contains(all, want) {
 				t.Errorf("no %q in %q", want, all)
 			}

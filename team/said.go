@@ -23,6 +23,8 @@ type Said struct {
 	Tool string     `json:"tool,omitempty"` // of a call
 	Call string     `json:"call,omitempty"` // the id of a call, and of the one that a result answers
 	Text string     `json:"text"`
+	// Input is what a call was given, as the model wrote it: that of a file tool tells what it changes.
+	Input json.RawMessage `json:"-"`
 	// IsError says that the tool has failed.
 	IsError bool `json:"is_error,omitempty"`
 	// Steps are the member's own list from here on, where the tool todo has taken one. nil: the list is as before.
@@ -172,7 +174,7 @@ func (c *callsOf) saidIn(e transcript.Entry) (all []Said) {
 			}
 			add(Said{Kind: kind, Text: p.Text})
 		case llm.Call:
-			add(Said{Kind: SaidCall, Tool: p.Name, Call: p.ID, Text: teammate.Gist(p)})
+			add(Said{Kind: SaidCall, Tool: p.Name, Call: p.ID, Text: teammate.Gist(p), Input: p.Input})
 		case llm.Result:
 			add(Said{Kind: SaidResult, Call: p.ID, Text: p.Text(), IsError: p.IsError, Steps: c.steps(p)})
 		}
