@@ -149,7 +149,8 @@ func TestBrowser(t *testing.T) {
 	browser := chromium(t)
 	t.Run("question", func(t *testing.T) { testQuestion(t, browser) })
 	for name, test := range map[string]func(*testing.T, context.Context){"looks": testLooks, "keys": testKeys, "replay": testReplay,
-		"only a replay": testOnlyReplay, "lines": testLines, "words": testWords, "lost": testLost, "control": testControl} {
+		"only a replay": testOnlyReplay, "lines": testLines, "words": testWords, "lost": testLost, "control": testControl,
+		"cards": testCards, "focus": testFocus, "panels": testPanels} {
 		t.Run(name, func(t *testing.T) { tier.All(t); test(t, browser) })
 	}
 }
@@ -185,7 +186,9 @@ func testReplay(t *testing.T, browser context.Context) {
 	scene(w)
 	p := w.open(browser, 1280, 800)
 	p.until(`document.querySelectorAll(".need").length === 3`)
-	p.keys("r")
+	p.keys("r") // it begins with what is there, at the end
+	p.until(`document.querySelector("#replay-time").textContent.endsWith(", 3 of 3 landed") && document.querySelectorAll(".member").length === 6`)
+	value[bool](p, `((e) => { e.value = 0; e.dispatchEvent(new Event("input")); return true; })(document.querySelector("#replay-at"))`)
 	p.until(`document.querySelector("#replay-time").textContent.match(/^\d\d:\d\d:\d\d, 0 of 3 landed$/) && document.querySelectorAll(".member").length === 0`)
 	p.untilFocus(kb.Tab, `document.activeElement.id === "replay-next"`)
 	p.keys(kb.Enter, kb.Enter, kb.Enter)

@@ -1,5 +1,5 @@
 // The page of one team: it draws the state, follows the stream of events, and answers what needs the user.
-import { ago, ask, byId, clean, clock, el, followEnd, setText } from "./page.js";
+import { ago, arrange, ask, byId, clean, clock, el, followEnd, setText } from "./page.js";
 import * as board from "./board.js";
 import * as control from "./control.js";
 import * as detail from "./detail.js";
@@ -125,9 +125,12 @@ function drawNeeds() {
     return kept;
   });
   // One that was answered here says so until the user leaves it.
-  for (const [name, e] of old) if (e.dataset.done && !state.needs.some((n) => n.name === name)) now.push(e);
+  for (const [name, e] of old) if (e.dataset.done && !state.needs.some((n) => n.name === name)) now.splice([...zone.children].indexOf(e), 0, e);
   if (!now.length) now.push(old.get("") || el("p", { "data-name": "" }, "nothing"));
-  if (now.length !== zone.children.length || now.some((e, i) => zone.children[i] !== e)) zone.replaceChildren(...now);
+  const hadFocus = zone.contains(document.activeElement);
+  arrange(zone, now);
+  // What had the focus has gone: the next of what waits takes it, and its buttons only with a key.
+  if (hadFocus && !zone.contains(document.activeElement)) (zone.querySelector(".need:not(.answered)") || byId("needs-title")).focus();
   const n = state.needs.length;
   document.title = (n ? `(${n}) ` : "") + (state.has_team ? state.team + " - muster" : "muster");
   setText(byId("needs-title"), n ? `Needs you (${n})` : "Needs you");
@@ -141,7 +144,7 @@ const title = (n) => n.request ? n.what.replace(/, waits [^,]*$/, "") : n.member
 // need shows one thing that waits for the user, with the whole plan and what to do.
 function need(n) {
   const kind = n.task ? "given up" : n.member ? "model" : n.name === "budget" ? n.name : "";
-  const box = el("article", { class: "need", "data-name": n.name }, kind && el("p", { class: "kind" }, kind),
+  const box = el("article", { class: "need", "data-name": n.name, tabindex: -1 }, kind && el("p", { class: "kind" }, kind),
     el("strong", { "data-text": title(n), "data-since": n.request?.created_at },
       title(n) + (n.request ? `, waits ${ago(state.now - n.request.created_at)}` : "")));
   if (n.task || n.request?.task_id) {
@@ -181,6 +184,7 @@ function need(n) {
       text.focus();
       return;
     }
+    const back = leave(box);
     for (const b of buttons) b.disabled = true;
     box.dataset.done = "yes"; // the event of the answer may come before the answer itself
     try {
@@ -190,11 +194,12 @@ function need(n) {
       text.remove();
       for (const b of buttons) b.remove();
       box.classList.add("answered");
-      setTimeout(() => { box.remove(); if (state) drawNeeds(); }, 8000);
+      setTimeout(() => { delete box.dataset.done; if (state) drawNeeds(); }, 8000);
     } catch (e) {
       delete box.dataset.done;
       setText(note, e.message);
       for (const b of buttons) b.disabled = false;
+      back();
     }
   };
   yes.addEventListener("click", () => answer(true));
@@ -203,12 +208,21 @@ function need(n) {
   return box;
 }
 
+// leave takes the focus from the buttons of a box before they go, and keeps it at the box. It returns what gives it back.
+function leave(box) {
+  const was = document.activeElement;
+  if (!box?.contains(was)) return () => {};
+  box.focus();
+  return () => { if (document.activeElement === box) was.focus(); };
+}
+
 // act is a button that does one thing, and says what is wrong where it fails.
 function act(name, what) {
   const b = el("button", { type: "button", class: "item" }, name), note = el("p", { role: "status", class: "bad" });
   b.addEventListener("click", async () => {
+    const back = leave(b.closest(".need"));
     b.disabled = true;
-    try { await what(); } catch (e) { setText(note, e.message); b.disabled = false; }
+    try { await what(); } catch (e) { setText(note, e.message); b.disabled = false; back(); }
   });
   return el("div", { class: "bar" }, b, note);
 }
@@ -239,7 +253,7 @@ function drawMembers() {
     b.title = clean(does.dataset.text);
     return item;
   });
-  if (now.length !== list.children.length || now.some((e, i) => list.children[i] !== e)) list.replaceChildren(...now);
+  arrange(list, now);
   tick();
 }
 

@@ -34,7 +34,7 @@ export function close() {
 
 // show opens what the address names.
 function show() {
-  const [kind, name] = decodeURIComponent(location.hash.slice(1)).split("/");
+  const [kind, name, field] = location.hash.slice(1).split("/").map(decodeURIComponent);
   const is = ["task", "member", "spending", "inbox"].includes(kind);
   if (is && byId("detail").hidden) before = document.activeElement;
   shown = is ? { kind, name } : {};
@@ -42,6 +42,7 @@ function show() {
   byId("mail").hidden = kind !== "member" || isReplay();
   byId("steps").hidden = true;
   body.replaceChildren();
+  if (kind === "member") end.resume(); else end.rest();
   listen(kind === "member" ? name : "");
   if (!is) {
     // The board may have been drawn again meanwhile.
@@ -51,7 +52,7 @@ function show() {
   }
   setText(byId("detail-title"), { spending: "Spending and contexts", inbox: "Inboxes" }[kind] || `${kind} ${name}`);
   if (kind === "member") setText(byId("mail-label"), `Mail to ${name}, which it reads before its next step`);
-  byId("detail").focus();
+  byId(field === "mail" && !byId("mail").hidden ? "mail-text" : "detail").focus();
   changed();
 }
 
@@ -65,10 +66,12 @@ export async function changed() {
     while (isStale) {
       isStale = false;
       const of = shown;
+      const focused = body.contains(document.activeElement) && document.activeElement;
       try { await draw(of); } catch (e) {
         if (of === shown && !body.querySelector(".failure")) body.prepend(el("p", { class: "bad failure" }, e.message));
       }
       if (of !== shown) isStale = true;
+      else if (focused && !focused.isConnected && document.activeElement === document.body) body.focus();
     }
   } finally { isReading = false; }
 }
@@ -291,8 +294,10 @@ async function drawInbox(of) {
   const all = await ask("api/inbox"), key = JSON.stringify(all);
   if (of !== shown || of.key === key) return;
   of.key = key;
+  const names = (getState()?.members || []).map((m) => m.name);
   const mail = (m) => el("article", { class: "mail" }, el("p", { class: "faint" }, el("strong", {}, m.from), `  ${m.type === "message" ? "" : m.type.replaceAll("_", " ") + "  "}${day(m.timestamp)}`,
-    ...(m.task_id ? ["  ", el("a", { href: "#task/" + m.task_id }, "task " + m.task_id)] : [])), markdown(m.content || m.plan || ""));
+    ...(m.task_id ? ["  ", el("a", { href: "#task/" + m.task_id }, "task " + m.task_id)] : [])), markdown(m.content || m.plan || ""),
+    m.to === "user" && names.includes(m.from) && !isReplay() && el("a", { href: `#member/${encodeURIComponent(m.from)}/mail`, class: "button item" }, "Answer " + (m.from === "lead" ? "the lead" : m.from)));
   const parts = [];
   for (const box of all) {
     const isYours = box.name === "user";
@@ -305,7 +310,7 @@ async function drawInbox(of) {
         try { await ask("api/take", { shown: box.waiting.map((m) => m.id) }); } catch (e) { setText(note, e.message); }
         changed();
       });
-      parts.push(el("div", { class: "bar" }, take, el("a", { href: "#member/lead", class: "button item" }, "Answer the lead"), note));
+      parts.push(el("div", { class: "bar" }, take, note));
     }
     if (box.read.length) parts.push(el("details", {}, el("summary", {}, `${box.read.length} that were read`), ...box.read.toReversed().map(mail)));
   }

@@ -12,7 +12,7 @@ export const clean = (text) => String(text ?? "").replace(/\r\n/g, "\n")
 export function el(name, attributes = {}, ...children) {
   const e = document.createElement(name);
   for (const [k, v] of Object.entries(attributes)) if (v !== undefined && v !== false) e.setAttribute(k, v);
-  e.append(...children.filter((c) => c !== undefined && c !== "").map((c) => c instanceof Node ? c : document.createTextNode(clean(c))));
+  e.append(...children.filter((c) => c !== undefined && c !== "" && c !== false).map((c) => c instanceof Node ? c : document.createTextNode(clean(c))));
   return e;
 }
 
@@ -20,6 +20,19 @@ export function el(name, attributes = {}, ...children) {
 export function setText(e, text) {
   text = clean(text);
   if (e.textContent !== text) e.textContent = text;
+}
+
+// money is an amount of dollars, as the program prints it.
+export function money(n) {
+  if (n <= 0 || n >= 0.01) return "$" + n.toFixed(2);
+  return n >= 0.0001 ? "$" + n.toFixed(4) : "under $0.0001";
+}
+
+// arrange makes elements the children of a box. Those that stay in their order are not touched, so that what is written
+// in them and the focus stay too.
+export function arrange(box, now) {
+  for (const e of [...box.children]) if (!now.includes(e)) e.remove();
+  now.forEach((e, i) => { if (box.children[i] !== e) box.insertBefore(e, box.children[i] || null); });
 }
 
 // ago says in one unit how long something lasts.
@@ -54,17 +67,20 @@ export async function ask(path, body) {
   return data;
 }
 
-// followEnd keeps the end of a box in sight until its reader scrolls up, and again once the end is reached.
+// followEnd keeps the end of a box in sight until its reader scrolls up, and again once the end is reached. rest is for
+// what is read from its beginning.
 export function followEnd(box, changed = () => {}) {
-  let follows = true, size = "";
+  let follows = true, isResting = false, size = "";
   const sizeNow = () => box.clientWidth + " " + box.clientHeight;
   const isAtEnd = () => box.scrollHeight - box.scrollTop - box.clientHeight < 24;
   const show = () => { size = sizeNow(); if (follows) box.scrollTop = box.scrollHeight; };
   box.addEventListener("scroll", () => {
+    if (isResting) return;
     // In a box of another size the lines are broken anew, and the browser scrolls to keep what was in sight: that is not the reader.
     if (follows && size !== sizeNow()) show();
     else if (follows !== isAtEnd()) { follows = !follows; changed(follows); }
   });
   new ResizeObserver(show).observe(box); // a phone that is turned has other lines
-  return { show, resume() { follows = true; show(); changed(true); } };
+  return { show, resume() { isResting = false; follows = true; show(); changed(true); },
+    rest() { isResting = true; follows = false; box.scrollTop = 0; } };
 }

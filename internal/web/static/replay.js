@@ -21,8 +21,8 @@ export function start(draw, back) {
   byId("replay-close").addEventListener("click", close);
 }
 
-// open shows the beginning of the run, or the time that was looked at before. Where there is nothing but the past it
-// shows the end, which tells most, and cannot be left.
+// open shows the end of the run, which tells most, or the time that was looked at before. Where there is nothing but the
+// past it cannot be left.
 let isAll = false;
 export async function open(all = false) {
   range = await ask("api/history");
@@ -44,7 +44,7 @@ export async function open(all = false) {
   slider.focus();
   isAll ||= all;
   byId("replay-close").hidden = byId("replay-open").hidden = isAll;
-  go(isAll && !at ? range.to : Math.min(Math.max(at, range.from), range.to));
+  go(at ? Math.min(Math.max(at, range.from), range.to) : range.to);
 }
 
 export function close() {

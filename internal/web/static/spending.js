@@ -1,6 +1,6 @@
 // What was spent, over time and in sums, and how full the contexts are. The charts are drawn from api/history; each has
 // a table with the same figures, which is what screen readers read.
-import { ago, ask, clean, clock, el } from "./page.js";
+import { ago, ask, clean, clock, el, money } from "./page.js";
 
 const ns = "http://www.w3.org/2000/svg", mostNames = 6; // with a colour of their own; the others share one
 
@@ -15,11 +15,11 @@ export async function spending(box, s) {
     const rows = Object.entries(sums || {}).sort((a, b) => b[1].dollars - a[1].dollars || b[1].calls - a[1].calls);
     if (!rows.length) continue;
     const lines = rows.map(([key, x]) => {
-      const dollars = x.calls && x.calls === x.unpriced_calls ? "unknown" : (x.unpriced_calls ? "at least " : "") + Number(x.dollars).toFixed(2);
+      const dollars = x.calls && x.calls === x.unpriced_calls ? "unknown" : (x.unpriced_calls ? "at least " : "") + money(x.dollars);
       const figures = [x.calls, x.input + (x.cache_write || 0) + (x.cache_write_long || 0), x.cache_read, x.output].map((n) => Number(n || 0).toLocaleString());
       return [name ? name(key) : key || "-", ...figures, dollars];
     });
-    parts.push(el("h3", {}, "By " + title.toLowerCase()), table([title, "Calls", "Input", "Cached", "Output", "Dollars"], lines));
+    parts.push(el("h3", {}, "By " + title.toLowerCase()), table([title, "Calls", "Input", "Cached", "Output", "Cost"], lines));
   }
   box.replaceChildren(...parts);
 }
@@ -41,7 +41,7 @@ function svg(name, attributes, ...children) {
 // tokens that were written.
 function chart(h) {
   const isPriced = h.members.some((m) => m.dollars.some(Boolean));
-  const unit = (n) => isPriced ? "$" + n.toFixed(2) : Math.round(n).toLocaleString() + " tokens";
+  const unit = (n) => isPriced ? money(n) : Math.round(n).toLocaleString() + " tokens";
   const series = h.members.map((m) => ({ name: m.name, each: isPriced ? m.dollars : m.output })).filter((m) => m.each.some(Boolean));
   const shown = series.slice(0, mostNames), rest = series.slice(mostNames);
   if (rest.length) shown.push({ name: `${rest.length} others`, each: rest[0].each.map((_, i) => rest.reduce((n, m) => n + m.each[i], 0)) });
