@@ -290,8 +290,11 @@ func (s Tasks) Planned(ctx context.Context, start Start) ([]muster.Task, error) 
 	return tasks, nil
 }
 
-// Diff is what a task has changed: see Tasks.Diff.
-type Diff = treediff.Diff
+// Diff is what a task has changed, and what the user has said about lines of it: see Tasks.Diff.
+type Diff struct {
+	treediff.Diff
+	Comments []Comment `json:"comments,omitempty"`
+}
 
 // Diff returns what a task has changed: its landed commit, or all that its lane holds beyond the target, uncommitted
 // files too. The error is NotFound for a task that has changed nothing because nobody has begun it.
@@ -305,7 +308,13 @@ func (s Tasks) Diff(ctx context.Context, id muster.TaskID) (Diff, error) {
 	if err != nil {
 		return Diff{}, err
 	}
-	return treediff.DiffOf(ctx, repo, from, to)
+	d, err := treediff.DiffOf(ctx, repo, from, to)
+	if err != nil {
+		return Diff{}, err
+	}
+	comments, err := commentsOn(ctx, w, id)
+	locate(d, comments)
+	return Diff{d, comments}, err
 }
 
 // sides returns the task, what its work is compared with, and its work: a commit or a tree.
@@ -373,18 +382,19 @@ func (s Tasks) Comment(
 	if err != nil {
 		return muster.Message{}, err
 	}
-	at := fmt.Sprintf("\n%s:%d: %s\n%s", file, line, text.CutBytes(text.OneLine(quoted), 300), comment)
+	c := Comment{File: file, Line: line, Quoted: quote(quoted), Text: comment}
+	name := fmt.Sprintf("task #%d (%s)", t.ID, t.Subject)
 	if t.Landed == nil && t.Owner != "" {
-		m, err := s.t.Mail().Send(ctx, t.Owner, fmt.Sprintf("Review of your task #%d (%s)", t.ID, t.Subject)+at)
+		m, err := s.t.Mail().Send(ctx, t.Owner, commentMail("your "+name, c))
 		if !errors.Is(err, muster.ErrNotFound) { // the owner is somebody outside the team, who has no mail
 			return m, err
 		}
 	}
-	whose := "which nobody has now"
+	whose := ", which nobody has now"
 	if t.Landed != nil {
-		whose = fmt.Sprintf("which has landed as %.7s", t.Landed.Commit)
+		whose = fmt.Sprintf(", which has landed as %.7s", t.Landed.Commit)
 	} else if t.Owner != "" {
-		whose = fmt.Sprintf("which %s has", t.Owner)
+		whose = fmt.Sprintf(", which %s has", t.Owner)
 	}
-	return s.t.Mail().Send(ctx, muster.Lead, fmt.Sprintf("Review of task #%d (%s), %s", t.ID, t.Subject, whose)+at)
+	return s.t.Mail().Send(ctx, muster.Lead, commentMail(name+whose, c))
 }

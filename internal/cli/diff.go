@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"muster"
 	"muster/internal/text"
 	"muster/internal/view"
 	"muster/team"
@@ -38,11 +39,27 @@ func newDiffCommand(a *App) *cobra.Command {
 				if stat || len(d.Files) == 0 {
 					return diffStat(s, d)
 				}
-				return view.Diff(s.Paint, d.Text)
+				return drawDiff(s, d)
 			})
 		})(c, args)
 	}
 	return c
+}
+
+// drawDiff returns the difference with what the user has said about its lines. In a pipe that stands before it, so that
+// the rest is a patch for other programs.
+func drawDiff(s view.Screen, d team.Diff) string {
+	head, below := "", map[int]string{}
+	for _, c := range d.Comments {
+		said := "you to " + text.OneLine(string(c.To)) + ": " + text.OneLine(c.Text)
+		if s.Width > 0 && c.Row >= 0 {
+			below[c.Row] += s.Who(string(muster.User), "  "+said) + "\n"
+			continue
+		}
+		head += fmt.Sprintf("%s:%d: %s\n", text.OneLine(c.File), c.Line, text.OneLine(c.Quoted)) +
+			s.Who(string(muster.User), "  "+said) + "\n"
+	}
+	return head + view.Diff(s.Paint, d.Text, func(row int) string { return below[row] })
 }
 
 func diffStat(s view.Screen, d team.Diff) string {

@@ -114,5 +114,5 @@ func (q Question) changes(s view.Screen) string {
 		more = fmt.Sprintf("... and %s: muster diff %d\n", text.Count(n, "more line"), q.Request.TaskID)
 	}
 	return "changes so far: " + text.Count(len(q.Diff.Files), "file") + "\n" +
-		view.Diff(s.Paint, strings.Join(lines, "")) + more
+		view.Diff(s.Paint, strings.Join(lines, ""), nil) + more
 }

@@ -14,7 +14,7 @@ import (
 func TestQuestion(t *testing.T) {
 	q := Question{Request: muster.Request{ID: "7f2c91aa", Kind: muster.AskPlan, From: "bob", To: muster.Lead, TaskID: 3, Status: muster.RequestPending,
 		CreatedAt: 1000, Plan: "1. read\x1b[2J\n2. write", Reason: "it is slow"}, Task: &muster.Task{ID: 3, Subject: "reader", Description: "Read big files."},
-		Diff: &team.Diff{Text: strings.Repeat("+line\n", maxDiffLines+5), Files: []treediff.FileChange{{File: "a"}}}}
+		Diff: &team.Diff{Diff: treediff.Diff{Text: strings.Repeat("+line\n", maxDiffLines+5), Files: []treediff.FileChange{{File: "a"}}}}}
 	draw := func() string { return q.Draw(view.Screen{}, muster.Time(1020)) }
 	has := func(want ...string) {
 		t.Helper()

@@ -6,11 +6,13 @@ import (
 	"muster/internal/text"
 )
 
-// Diff returns a text of git diff in its colours. What the files hold cannot steer the terminal.
-func Diff(p Paint, patch string) string {
+// Diff returns a text of git diff in its colours, with what below returns for a line, from 0; nil: nothing. What the
+// files hold cannot steer the terminal.
+func Diff(p Paint, patch string, below func(row int) string) string {
 	b := new(strings.Builder)
-	inHunk := false
+	inHunk, row := false, -1
 	for line := range strings.Lines(text.Clean(strings.ReplaceAll(patch, "\r\n", "\n"))) {
+		row++
 		line = strings.TrimSuffix(line, "\n")
 		switch {
 		case strings.HasPrefix(line, "diff --git "):
@@ -25,6 +27,9 @@ func Diff(p Paint, patch string) string {
 			line = p.In(Bad, line)
 		}
 		b.WriteString(line + "\n")
+		if below != nil {
+			b.WriteString(below(row))
+		}
 	}
 	return b.String()
 }

@@ -26,18 +26,11 @@ type place struct {
 	line int
 }
 
-// comment is what the user has said about a line, and who got it.
-type comment struct {
-	place
+// commentMsg is the outcome of a comment: who got it.
+type commentMsg struct {
 	text string
 	to   muster.Name
-}
-
-// commentMsg is the outcome of a comment.
-type commentMsg struct {
-	task muster.TaskID
-	comment
-	err error
+	err  error
 }
 
 // hunkHead is the head of a hunk. It says how many lines of both sides follow.
@@ -56,7 +49,11 @@ func (w rowWriter) layOutDiff(t *muster.Task) {
 	file, number, old, left := -1, 0, 0, 0
 	count := func(s string) int { n, _ := strconv.Atoi(cmp.Or(s, "1")); return n }
 	first := len(w.d.rows)
+	// What was said about lines that the diff does not have any more stands before it.
+	w.addComments(-1, place{})
+	at := -1
 	for line := range strings.Lines(w.clean(w.d.diff.Text)) {
+		at++
 		if len(w.d.rows)-first > maxDiff {
 			w.add(fmt.Sprintf("... the rest: muster diff %d", t.ID), textRow{tone: view.Faint})
 			break
@@ -84,12 +81,7 @@ func (w rowWriter) layOutDiff(t *muster.Task) {
 		}
 		w.d.widest = max(w.d.widest, ansi.StringWidthWc(r.text))
 		w.d.rows = append(w.d.rows, r)
-		for _, c := range w.comments[t.ID] {
-			if c.place == r.at {
-				said := fmt.Sprintf("  you to %s: %s", c.to, c.text)
-				w.addHanging(said, 4, textRow{who: string(muster.User), at: r.at})
-			}
-		}
+		w.addComments(at, r.at)
 	}
 	if w.d.isSplit && w.d.width >= minTwoColumns {
 		w.d.rows = append(w.d.rows[:first:first], sideBySide(w.d.rows[first:])...)
@@ -97,6 +89,20 @@ func (w rowWriter) layOutDiff(t *muster.Task) {
 	// The mark begins on the first line that can be commented on.
 	if w.d.mark == 0 {
 		w.d.mark = max(slices.IndexFunc(w.d.rows, func(r textRow) bool { return r.at.line > 0 }), 0)
+	}
+}
+
+// addComments adds what the user has said about a line of the diff, which is a line of a file at a place.
+func (w rowWriter) addComments(row int, at place) {
+	for _, c := range w.d.diff.Comments {
+		if c.Row != row {
+			continue
+		}
+		said := fmt.Sprintf("  you to %s: %s", c.To, c.Text)
+		if row < 0 {
+			said = fmt.Sprintf("%s:%d: %s\n%s", c.File, c.Line, c.Quoted, said)
+		}
+		w.addHanging(said, 4, textRow{who: string(muster.User), at: at})
 	}
 }
 
@@ -176,7 +182,7 @@ func askComment(m *model) tea.Cmd {
 		m.input = box
 		return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
 			to, err := t.Comment(ctx, id, at, text)
-			return commentMsg{id, comment{at, text, to}, err}
+			return commentMsg{text, to, err}
 		})
 	}
 	m.input = box
@@ -184,17 +190,16 @@ func askComment(m *model) tea.Cmd {
 	return nil
 }
 
-// addComment shows what was said below its line. What was not sent is put back into the box, so that it is not lost.
-func (m *model) addComment(msg commentMsg) {
-	// The record was written, so the line may say so.
+// addComment reads the diff again, which has what was said below its line. What was not sent is put back into the box,
+// so that it is not lost.
+func (m *model) addComment(msg commentMsg) tea.Cmd {
 	if msg.err == nil {
-		m.comments[msg.task] = append(m.comments[msg.task], msg.comment)
 		m.message = told(nil, "comment sent to %s", msg.to)
-		m.detail.width = 0
-		return
+		return loadDiff(m, m.detail.key)
 	}
 	m.message = told(msg.err, "")
 	if m.input != nil && m.input.isBelow && len(m.input.text) == 0 {
 		m.input.insert(msg.text)
 	}
+	return nil
 }

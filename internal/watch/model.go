@@ -45,12 +45,11 @@ type model struct {
 	last  int   // the list that had the focus last: where Esc goes back to, and what the right side belongs to
 	board boardOptions
 
-	detail   detail
-	comments map[muster.TaskID][]comment // that were written here
-	input    *input                      // nil: nothing is being typed
-	cursor   tea.Position                // of what is typed on the right side
-	keys     string                      // the filter of the page of keys
-	message  toldMsg
+	detail  detail
+	input   *input       // nil: nothing is being typed
+	cursor  tea.Position // of what is typed on the right side
+	keys    string       // the filter of the page of keys
+	message toldMsg
 	// canStart says that teams can be started here, and isBusy that one is being started, stopped or taken from.
 	canStart, isBusy bool
 	landed           int           // how many tasks had landed when untaken was asked for
@@ -61,7 +60,6 @@ type model struct {
 // newModel returns a screen without a team. Its size is that of most terminals until bubbletea says the true one.
 func newModel(p view.Paint, now time.Time) *model {
 	m := &model{paint: p, focus: paneMembers, last: paneMembers, hasMouse: true, width: 80, height: 24}
-	m.comments = map[muster.TaskID][]comment{}
 	m.o, m.subject = face.Empty(), func(muster.TaskID) string { return "" }
 	m.hide = func(s string) string { return s }
 	m.o.Now = now
@@ -107,7 +105,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			m.message = told(msg.err, "%s removed from your inbox", text.Count(msg.taken, "mail"))
 		}
 	case commentMsg:
-		m.addComment(msg)
+		return m, m.addComment(msg)
 	case loadDiffMsg:
 		return m, loadDiff(m, string(msg))
 	case tea.PasteMsg:

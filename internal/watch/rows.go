@@ -22,11 +22,10 @@ import (
 // painted strings only where they are seen, which makes a conversation of thousands of rows cheap to keep.
 type rowWriter struct {
 	*teamState
-	d        *detail
-	events   []face.Event
-	gone     int // events that are not kept any more
-	words    map[muster.Name]words
-	comments map[muster.TaskID][]comment
+	d      *detail
+	events []face.Event
+	gone   int // events that are not kept any more
+	words  map[muster.Name]words
 	// bindings are all keys, and keys is the filter of the page that shows them.
 	bindings []binding
 	keys     string
@@ -34,7 +33,7 @@ type rowWriter struct {
 
 // writer returns what lays out the right side.
 func (m *model) writer() rowWriter {
-	return rowWriter{&m.teamState, &m.detail, m.events, m.gone, m.words, m.comments, m.bindings(), m.keys}
+	return rowWriter{&m.teamState, &m.detail, m.events, m.gone, m.words, m.bindings(), m.keys}
 }
 
 // layOut makes the rows for a width. Of a conversation only what is new is laid out, and the words that stream in,

@@ -30,11 +30,12 @@ func TestMain(m *testing.M) {
 
 // fake is a team that says what a test wants, and notes what it was asked to do.
 type fake struct {
-	said   []team.Said
-	diff   string
-	answer muster.Request // what the request was decided to be before; none: the answer of the test is the first
-	did    []string
-	err    error // of what is done to the whole team
+	said     []team.Said
+	diff     string
+	comments []team.Comment // on lines of it
+	answer   muster.Request // what the request was decided to be before; none: the answer of the test is the first
+	did      []string
+	err      error // of what is done to the whole team
 
 	untaken int // commits
 }
@@ -49,13 +50,22 @@ func (f *fake) Said(_ context.Context, name muster.Name, after muster.Pos) (all 
 }
 
 func (f *fake) Diff(context.Context, muster.TaskID) (team.Diff, error) {
-	return team.Diff{Text: f.diff, Files: []treediff.FileChange{{File: "count.go"}}}, nil
+	return team.Diff{Diff: f.patch(), Comments: f.comments}, nil
+}
+
+func (f *fake) patch() treediff.Diff {
+	return treediff.Diff{Text: f.diff, Files: []treediff.FileChange{{File: "count.go"}}}
 }
 
 func (f *fake) Comment(_ context.Context, id muster.TaskID, at place, text string) (muster.Name, error) {
 	f.did = append(f.did, fmt.Sprintf("comment %d %s:%d %q", id, at.file, at.line, text))
 	if text == "refused" {
 		return "", muster.Errorf(muster.Invalid, "count.go has no line %d any more", at.line)
+	}
+	for row, l := range f.patch().Lines() {
+		if l.File == at.file && l.Number == at.line {
+			f.comments = append(f.comments, team.Comment{File: at.file, Line: at.line, Text: text, To: "alice", Row: row})
+		}
 	}
 	return "alice", nil
 }

@@ -278,11 +278,17 @@ func testKeys(t *testing.T, browser context.Context) {
 	p.keys(kb.Enter)
 	p.until(`document.activeElement.matches(".diff textarea")`)
 	p.keys("why no slash?", kb.Tab, kb.Enter)
-	p.until(`document.querySelector(".diff .good")?.innerText === "sent to alice: why no slash?"`)
+	const isSaid = `document.querySelector(".diff .comment")?.innerText === "you to alice: why no slash?" && document.querySelector(".diff .comment").previousElementSibling.innerText.includes("return")`
+	p.until(isSaid + ` && document.activeElement.ariaLabel === "Comment on line 5 of routes.go"`)
 	mail, err := w.team.Mail().Pending(t.Context(), "alice")
 	if err != nil || len(mail) == 0 || !strings.Contains(mail[len(mail)-1].Content, "routes.go:5") {
 		t.Errorf("the mail of alice is %+v, %v", mail, err)
 	}
+	// It is there for who opens the page anew, and stays when it was read.
+	again := w.open(browser, 390, 844)
+	value[bool](again, `(location.hash = "task/4", true)`)
+	again.until(isSaid)
+	again.picture("keys-comment")
 	// The focus comes back to the task, also where the board was drawn again meanwhile.
 	value[bool](p, `((e) => { e.value = ""; e.dispatchEvent(new Event("input")); return true; })(document.querySelector("#filter"))`)
 	p.keys(kb.Escape)

@@ -71,7 +71,11 @@ export async function changed() {
         if (of === shown && !body.querySelector(".failure")) body.prepend(el("p", { class: "bad failure" }, e.message));
       }
       if (of !== shown) isStale = true;
-      else if (focused && !focused.isConnected && document.activeElement === document.body) body.focus();
+      else if (focused && !focused.isConnected && document.activeElement === document.body) {
+        // What was drawn anew is the same for the user.
+        const same = (e) => e.tagName === focused.tagName && e.ariaLabel === focused.ariaLabel && (e.ariaLabel || e.textContent === focused.textContent);
+        ([...body.querySelectorAll("button, a, summary, [tabindex]")].find(same) || body).focus();
+      }
     }
   } finally { isReading = false; }
 }
@@ -132,9 +136,12 @@ function diff(task, d) {
   if (lines[lines.length - 1] === "") lines.pop();
   let file = -1, oldLeft = 0, newLeft = 0, number = 0, rows = 0, at = 0;
   const name = () => d.files[file]?.file || "?";
+  const said = (c, ...head) => el("p", { class: "comment" }, ...head, el("strong", {}, `you to ${c.to}: `), c.text);
+  const comments = Map.groupBy(d.comments || [], (c) => c.row);
+  for (const c of comments.get(-1) || []) box.append(said(c, `${c.file}:${c.line}: `, el("code", {}, c.quoted), el("br")));
   const add = (limit) => {
     const part = document.createDocumentFragment();
-    for (; at < lines.length && rows < limit; at++, rows++) {
+    for (; at < lines.length && rows < limit; part.append(...(comments.get(at) || []).map((c) => said(c))), at++, rows++) {
       const line = lines[at], hunk = /^@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/.exec(line);
       if (oldLeft <= 0 && newLeft <= 0 && line.startsWith("diff --git ")) {
         file++;
@@ -186,9 +193,10 @@ function comment(r, button, task, file, line) {
     e.preventDefault();
     submit.disabled = true;
     try {
-      const m = await ask("api/comment", { task: task.id, file, line, text: text.value });
-      form.replaceWith(el("p", { class: "good", role: "status" }, `sent to ${m.to}: ${text.value}`));
+      await ask("api/comment", { task: task.id, file, line, text: text.value });
       button.focus();
+      form.remove();
+      changed(); // the mail is there, and is drawn with the diff
     } catch (e) {
       setText(note, e.message);
       submit.disabled = false;
