@@ -29,7 +29,7 @@ func (p *Progress) boardRows(now time.Time, most int) []string {
 	if p.options.Board != nil && p.boardIsOld && now.Sub(p.boardAt) >= boardInterval {
 		if o, err := p.options.Board(); err == nil { // else it stays as it was: the next event has it read again
 			p.board = o
-			p.presence.noteResting(o.Members)
+			p.presence.noteResting(o)
 		}
 		p.boardIsOld, p.boardAt = false, now
 	}
@@ -128,7 +128,7 @@ func (p *Progress) needRows(needs []Need, most int, hasRoom bool) (rows []string
 		if !below {
 			words = text.CutColumns(words, left) + "   " + command
 		}
-		rows = append(rows, p.options.In(Waits, head)+"  "+text.CutColumns(words, max(room, 0)))
+		rows = append(rows, p.options.In(Yours, head)+"  "+text.CutColumns(words, max(room, 0)))
 		if below && hasRoom && text.Columns(command) < p.options.Width {
 			rows = append(rows, strings.Repeat(" ", min(2, p.options.Width-1-text.Columns(command)))+command)
 		}

@@ -135,7 +135,7 @@ func (l *Presence) matters(most int) (shown []*Activity, rest string) {
 	ranked := slices.Clone(l.members)
 	rank := func(m *Activity) int {
 		switch {
-		case m.name == muster.Lead:
+		case m.name == muster.Lead, m.state == LookNeedsYou:
 			return 0
 		case m.state == LookIdle:
 			return 2
@@ -155,5 +155,5 @@ func (l *Presence) matters(most int) (shown []*Activity, rest string) {
 		}
 	}
 	rest = fmt.Sprintf("... and %d more: ", len(l.members)-most)
-	return shown, rest + formatCounts(states, LookWorking, LookLanding, LookWaiting, LookIdle)
+	return shown, rest + formatCounts(states, LookNeedsYou, LookWorking, LookLanding, LookWaiting, LookIdle)
 }

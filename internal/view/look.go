@@ -10,18 +10,19 @@ import (
 	"muster/internal/text"
 )
 
-// Look is how a member looks, in one word. Every face shows the same word, because they need different things of the
-// user: nothing of a member that is idle, perhaps an answer of one that waits, and a resume of one that is dead.
+// Look is how a member looks, in a word. Every face shows the same word, because each asks another thing of the user:
+// nothing where a member is idle or waits for others, an answer where it needs them, a resume where it is dead.
 type Look string
 
 // The looks of a member.
 const (
-	LookWorking Look = "working"
-	LookWaiting Look = "waiting" // for an answer, for mail, or for a provider's limit
-	LookLanding Look = "landing" // its task is merged and checked
-	LookIdle    Look = "idle"    // it has nothing to do
-	LookStopped Look = "stopped" // it has ended, or no process of its team lives
-	LookDead    Look = "dead"    // its process has gone while the team lives
+	LookWorking  Look = "working"
+	LookNeedsYou Look = "needs you" // it waits for the user: for an answer or the next message
+	LookWaiting  Look = "waiting"   // for mail, for a teammate, or for a provider's limit
+	LookLanding  Look = "landing"   // its task is merged and checked
+	LookIdle     Look = "idle"      // it has nothing to do
+	LookStopped  Look = "stopped"   // it has ended, or no process of its team lives
+	LookDead     Look = "dead"      // its process has gone while the team lives
 )
 
 // Tone is the colour of a look. It says nothing that the word does not say.
@@ -29,6 +30,8 @@ func (l Look) Tone() Tone {
 	switch l {
 	case LookWorking, LookLanding:
 		return Good
+	case LookNeedsYou:
+		return Yours
 	case LookDead:
 		return Bad
 	case LookIdle, LookStopped:
@@ -88,6 +91,10 @@ func (o Overview) Standing(m Member, subject func(muster.TaskID) string) Standin
 		s.What = cmp.Or(task, "no process runs it")
 	case LookIdle:
 		s.What = cmp.Or(doing, IdleReason(m.Name, string(m.IdleReason)))
+	case LookNeedsYou:
+		if s.What = o.asksFor(m); task != "" && s.What != fmt.Sprintf("plan for %d", m.Task) {
+			s.What = Because(s.What, task)
+		}
 	case LookWaiting: // for what it waits says more than its task
 		doing = cmp.Or(doing, waitsFor(IdleReason(m.Name, string(m.IdleReason))))
 		if s.What = doing; task != "" {
@@ -110,6 +117,8 @@ func (o Overview) look(m Member, now *Activity) Look {
 		return LookStopped
 	case !m.Alive:
 		return LookDead
+	case o.asksFor(m) != "":
+		return LookNeedsYou
 	// Between two records only the member itself says that its task is to land.
 	case m.Doing == lands, m.Task != 0 && slices.ContainsFunc(o.Tasks, isOfTask):
 		return LookLanding
@@ -121,6 +130,25 @@ func (o Overview) look(m Member, now *Activity) Look {
 		return now.state
 	}
 	return LookWorking
+}
+
+// asksFor says what a living member wants of the user, who may answer for the lead too: "" is nothing.
+func (o Overview) asksFor(m Member) string {
+	for _, r := range o.Requests {
+		if r.From == m.Name && isForUser(r) {
+			return Question(r)
+		}
+	}
+	if m.Doing == WaitsForUser {
+		return "your next message"
+	}
+	// Where the requests were not read, its own words tell.
+	for _, asks := range []string{"your answer", "plan"} {
+		if doing := text.OneLine(m.Doing); strings.HasPrefix(doing, "waits for "+asks) {
+			return strings.TrimPrefix(doing, "waits for ")
+		}
+	}
+	return ""
 }
 
 // WaitsForUser is what the record of a lead says that waits for its user.

@@ -23,6 +23,8 @@ func TestLook(t *testing.T) {
 	member := func(name muster.Name, s muster.MemberStatus, why muster.IdleReason, doing string, task muster.TaskID) Member {
 		return Member{Alive: true, Member: muster.Member{Name: name, Status: s, IdleReason: why, Doing: doing, Task: task, Since: 1000}}
 	}
+	asked := o
+	asked.Requests = []muster.Request{{ID: "7f", Kind: muster.AskPlan, From: "alice", To: muster.Lead, TaskID: 4, Status: muster.RequestPending}}
 	gone := func(m Member) Member { m.Alive = false; return m }
 	for name, c := range map[string]struct {
 		o    Overview
@@ -34,7 +36,11 @@ func TestLook(t *testing.T) {
 		"runs a tool":              {events, member("alice", muster.Working, "", "", 4), LookWorking, "4 reader: bash go test"},
 		"waits for the provider":   {events, member("bob", muster.Working, "", "", 4), LookWaiting, "waiting: 429, again in 8 s: 4 reader"},
 		"is parked":                {o, member("bob", muster.Working, "", "parked until 12:30", 0), LookWaiting, "waiting: parked until 12:30"},
-		"waits for an answer":      {events, member("alice", muster.Working, "", "waits for plan 7f", 4), LookWaiting, "waiting for plan 7f: 4 reader"},
+		"asks for a plan":          {events, member("alice", muster.Working, "", "waits for plan 7f", 4), LookNeedsYou, "needs you: plan 7f: 4 reader"},
+		"its plan needs you":       {asked, member("alice", muster.Working, "", "waits for plan 7f", 4), LookNeedsYou, "needs you: plan for 4"},
+		"asks before a command":    {events, member("alice", muster.Working, "", "waits for your answer to 7f", 0), LookNeedsYou, "needs you: your answer to 7f"},
+		"a lead at rest":           {o, member("lead", muster.Working, "", WaitsForUser, 0), LookNeedsYou, "needs you: your next message"},
+		"asked, and died":          {asked, gone(member("alice", muster.Working, "", "waits for plan 7f", 4)), LookDead, "dead: 4 reader"},
 		"a lead that waits":        {o, member("lead", muster.Idle, muster.IdleMessages, "waits for the team", 0), LookWaiting, "waiting for the team"},
 		"waits for mail":           {o, member("bob", muster.Idle, muster.IdleMessages, "", 0), LookWaiting, "waiting for mail"},
 		"has no task":              {o, member("bob", muster.Idle, muster.IdleTasks, "", 0), LookIdle, "idle: waits for a task"},

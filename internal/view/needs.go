@@ -38,8 +38,7 @@ const (
 // lead.
 func (o Overview) Needs() (all []Need) {
 	for _, r := range o.Requests {
-		isForUser := r.To == muster.User || r.To == muster.Lead
-		if !isForUser || r.From == muster.User { // what the user asks of the lead waits for the lead alone
+		if !isForUser(r) {
 			continue
 		}
 		what := fmt.Sprintf("%s of %s, waits %s", Question(r), r.From, Duration(WaitingTime(r, o.Now)))
@@ -75,6 +74,11 @@ func (o Overview) Needs() (all []Need) {
 		all = append(all, need)
 	}
 	return all
+}
+
+// isForUser reports whether a request waits for the user. Those to the lead do, but not what the user asks of the lead.
+func isForUser(r muster.Request) bool {
+	return r.From != muster.User && (r.To == muster.User || r.To == muster.Lead)
 }
 
 // budgetNeeds returns the budgets of a run that goes on, or could, of which most is spent. The budget of a member or of

@@ -174,7 +174,7 @@ func formatCounts[K ~string](n map[K]int, names ...K) string {
 		}
 		what := strings.ReplaceAll(string(name), "_", " ")
 		switch name {
-		case "needs_attention":
+		case "needs_attention", "needs you":
 			what = text.Plural(n[name], "needs you", "need you")
 		case "done":
 			what = "done without a change"

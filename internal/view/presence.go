@@ -38,7 +38,7 @@ type Presence struct {
 	model   string
 
 	// These are the widest columns so far. They never shrink, because jumping lines cannot be read.
-	names, tasks, turns, prices int
+	names, states, tasks, turns, prices int
 }
 
 // Clone returns a presence that stays as it is when this one changes.
@@ -98,7 +98,7 @@ func (l *Presence) addCost(e muster.Event) {
 // Activity is what one member does.
 type Activity struct {
 	name  muster.Name
-	state Look          // working, idle, landing or waiting
+	state Look          // working, needs you, idle, landing, waiting or stopped
 	task  muster.TaskID // that it has claimed, or 0
 	turn  int           // of all that it has taken, as the tables of members count them; 0 before the first one
 	// step is where it is in the list of its own steps, "" where it has none or has done all.
@@ -147,15 +147,6 @@ func (l *Presence) Apply(e muster.Event) {
 		if e.Text("tool") == "wait" { // the lead sleeps in this tool
 			state, doing = LookWaiting, IdleReason(e.Member, string(muster.IdleMessages))
 		}
-	case journal.RequestCreated: // a member waits for the answer to this question alone in the call of its tool
-		if muster.RequestKind(e.Text("kind")) != muster.AskPermission {
-			return
-		}
-		state, doing = LookWaiting, waitsForAnswer
-	case journal.RequestDecided:
-		if m.Doing != waitsForAnswer {
-			return
-		}
 	case journal.ModelRetry:
 		state, doing = LookWaiting, text.OneLine(e.Text("text"))
 	case journal.TaskClaimed:
@@ -178,9 +169,6 @@ func (l *Presence) Apply(e muster.Event) {
 	l.add(m)
 }
 
-// waitsForAnswer is what a member does that has asked for permission.
-const waitsForAnswer = "waits for your answer"
-
 // noteClaim notes the task of somebody who is not shown. The two events of a new member, its spawning and its first
 // claim, are written by different goroutines, so they may come in either order.
 func (l *Presence) noteClaim(e muster.Event) {
@@ -197,11 +185,19 @@ func (l *Presence) noteClaim(e muster.Event) {
 	}
 }
 
-// noteResting takes from the records that the lead waits for its user. Its events say only that it waits for mail.
-func (l *Presence) noteResting(members []Member) {
-	for _, m := range members {
-		if a := l.Find(m.Name); a != nil && m.Doing == WaitsForUser && a.state == LookWaiting {
+// noteResting takes from the records who waits for the user. Events say only that the lead waits for mail, and that a
+// member runs the tool that asks.
+func (l *Presence) noteResting(o Overview) {
+	for _, m := range o.Members {
+		a, isAsking := l.Find(m.Name), m.Alive && m.Doing != WaitsForUser && o.asksFor(m) != ""
+		switch {
+		case a == nil || a.state == LookStopped:
+		case m.Doing == WaitsForUser && a.state == LookWaiting:
 			a.state, a.Doing = LookIdle, WaitsForUser
+		case isAsking:
+			a.state, a.Doing = LookNeedsYou, o.asksFor(m)
+		case a.state == LookNeedsYou:
+			a.state, a.Doing = LookWorking, ""
 		}
 	}
 }
@@ -293,7 +289,7 @@ func (l *Presence) rows(
 	tasks := make([]string, len(shown))
 	l.names = max(l.names, 8)
 	for i, m := range shown {
-		l.names = max(l.names, min(len(m.name), 16))
+		l.names, l.states = max(l.names, min(len(m.name), 16)), max(l.states, 7, len(m.state))
 		if m.task != 0 {
 			name := strings.TrimSpace(fmt.Sprintf("%d %s", m.task, text.OneLine(subject(m.task))))
 			tasks[i] = text.CutColumns(name, taskColumn)
@@ -370,14 +366,14 @@ func (l *Presence) row(p Paint, m *Activity, task, took string, room int) string
 		column(l.costs[m.name].Cost(), text.Columns(l.costs[m.name].Cost()))
 		return p.Who(string(m.name), head) + rest + "  " + took
 	}
-	column(string(m.state), 7)
+	column(string(m.state), l.states)
 	shrinking(task, l.tasks)
 	column(m.turnText(), l.turns)
 	column(l.costs[m.name].Cost(), l.prices)
 	shrinking(m.Doing, text.Columns(m.Doing))
 	rest = strings.TrimRight(rest, " ")
-	if m.Doing == WaitsForUser || m.Doing == waitsFor(waitsForAnswer) {
-		rest = p.In(Waits, rest)
+	if m.state == LookNeedsYou || m.Doing == WaitsForUser {
+		rest = p.In(Yours, rest)
 	}
 	return p.Who(string(m.name), head) + rest + "  " + took
 }

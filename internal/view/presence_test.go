@@ -1,7 +1,7 @@
 package view
 
 import (
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -39,19 +39,23 @@ func TestTheStepOfAMember(t *testing.T) {
 	row("alice     idle     2 counter  no_task  0 s")
 }
 
-// A member that has asked for permission waits for the user, until the answer has come.
-func TestAMemberWaitsForAnAnswer(t *testing.T) {
+// A member that asks the user needs them until it was answered, whatever tool its events say that it runs.
+func TestWhoNeedsTheUser(t *testing.T) {
+	t.Parallel()
 	var p Presence
-	row := func(kind string, want string, fields ...any) {
+	p.Apply(muster.Event{Kind: journal.ToolStarted, Member: "alice", At: 1000, Fields: map[string]any{"tool": "bash", "text": "rm -rf build"}})
+	p.Apply(muster.Event{Kind: journal.ToolStarted, Member: "bob", At: 1000, Fields: map[string]any{"tool": "bash", "text": "go test"}})
+	o := Overview{Alive: true, Members: []Member{{Alive: true, Member: muster.Member{Name: "alice", Status: muster.Working, Doing: "waits for your answer to 7f"}}},
+		Requests: []muster.Request{{ID: "7f", From: "alice", To: muster.Lead, Kind: muster.AskPermission}}}
+	rows := func(want ...string) {
 		t.Helper()
-		p.Apply(at(kind, "bob", 0, fields...))
-		rows := p.Rows(true, time.Unix(1000, 0), 120, func(muster.TaskID) string { return "" })
-		if len(rows) != 1 || !strings.HasSuffix(rows[0], want) {
-			t.Errorf("%s: %q, want %q", kind, rows, want)
+		p.noteResting(o)
+		got := p.Rows(false, time.Unix(1000, 0), 120, func(muster.TaskID) string { return "" })
+		if !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	row(journal.ToolStarted, "\x1b[0m  working  bash git push  0 s", "tool", "bash", "text", "git push")
-	row(journal.RequestCreated, "\x1b["+Amber+"m  waiting  for your answer\x1b[0m  0 s", "kind", "permission")
-	row(journal.RequestDecided, "\x1b[0m  working  0 s", "kind", "permission", "status", "approved")
-	row(journal.RequestCreated, "\x1b[0m  working  0 s", "kind", "plan_approval") // it may be the lead's to answer
+	rows("alice     needs you  permission  0 s", "bob       working    bash go test  0 s")
+	o.Requests, o.Members[0].Doing = nil, ""
+	rows("alice     working  0 s", "bob       working    bash go test  0 s")
 }

@@ -22,9 +22,9 @@ type Tone int
 const (
 	Plain Tone = iota
 	Good       // landed, passed
-	Bad        // returned, broken, needs somebody
+	Bad        // returned, broken, given up
+	Yours      // waits for the user, and nothing else
 	Faint      // said for completeness
-	Waits      // for the user; nothing else has its colour
 )
 
 // Amber is the SGR code of what waits for the user. It is read on dark and on light ground.
@@ -40,8 +40,8 @@ type Screen struct {
 	Width int
 }
 
-// toneCodes are the SGR codes of the tones: green, red, faint and amber.
-var toneCodes = [...]string{Plain: "", Good: "32", Bad: "31", Faint: "2", Waits: Amber}
+// toneCodes are the SGR codes of the tones: green, red, amber and faint.
+var toneCodes = [...]string{Plain: "", Good: "32", Bad: "31", Yours: Amber, Faint: "2"}
 
 // nameColour returns the colour of a name. A name always has the same one, in every command and process, so it is made
 // from the name alone. It is never the colour of a tone, because a member's name is neither good nor bad news.

@@ -80,7 +80,7 @@ func taskState(t *muster.Task) string {
 }
 
 // drawTask returns a task in one line: its number, its state, its subject, and its owner where there is room. What
-// needs somebody is red, what has landed green, and what cannot begin yet is faint.
+// needs the user is amber, what has landed green, and what cannot begin yet is faint.
 func (s *teamState) drawTask(r row, width int) cells {
 	if r.task == nil {
 		return cells{{text: fmt.Sprintf("%d finished (space: list)", r.level), tone: view.Faint}}
@@ -88,7 +88,7 @@ func (s *teamState) drawTask(r row, width int) cells {
 	t, tone := r.task, view.Plain
 	switch t.Status {
 	case muster.NeedsAttention:
-		tone = view.Bad
+		tone = view.Yours
 	case muster.Completed:
 		tone = view.Good
 	case muster.Pending:

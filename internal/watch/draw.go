@@ -177,7 +177,7 @@ func (f frame) headline() string {
 	}
 	needs := ""
 	if n := m.lists[paneNeeds].all; n > 0 && m.width < minTwoColumns && m.focus == paneDetail {
-		needs = m.paint.In(view.Bad, fmt.Sprintf("NEEDS YOU %d", n)) + "  "
+		needs = m.paint.In(view.Yours, fmt.Sprintf("NEEDS YOU %d", n)) + "  "
 	}
 	return fit(needs+m.o.Headline(view.Screen{Paint: m.paint, Width: max(m.width, 60)}), m.width)
 }

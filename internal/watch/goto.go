@@ -111,7 +111,7 @@ func (m *model) jump(key string) tea.Cmd {
 func (f frame) goTo() []string {
 	m, l := f.model, f.model.goTo
 	seen, top := l.seen(f.body - 1)
-	title := fmt.Sprintf("GO TO %d of %d   ! waits for you", len(l.rows), l.all)
+	title := fmt.Sprintf("GO TO %d of %d   ? needs you", len(l.rows), l.all)
 	rows := []string{sgr(m.paint, titleColour(paneDetail, paneDetail), text.CutColumns(title, f.right))}
 	for i, r := range seen {
 		selected := top+i == l.at
@@ -120,7 +120,7 @@ func (f frame) goTo() []string {
 			line[0].text = "> "
 		}
 		if r.waits {
-			line[1] = cell{text: "! ", tone: view.Bad}
+			line[1] = cell{text: "? ", tone: view.Yours}
 		}
 		draw := m.drawTask
 		if r.member != nil {

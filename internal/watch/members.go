@@ -51,6 +51,6 @@ func (s *teamState) drawNeed(r row, width int) cells {
 			view.Duration(view.WaitingTime(*r.need.Request, s.o.Now)))
 	}
 	left := width - len(name) - 2
-	return cells{{text: text.CutColumns(name, width), tone: view.Bad},
+	return cells{{text: text.CutColumns(name, width), tone: view.Yours},
 		{text: "  " + text.CutColumns(what, max(left, 0))}}
 }

@@ -228,7 +228,7 @@ function act(name, what) {
 }
 
 // drawMembers shows the members. Each look has a mark and words of its own beside its colour.
-const marks = { working: "●", landing: "▲", waiting: "?", idle: "○", stopped: "–", dead: "✕" };
+const marks = { working: "●", landing: "▲", "needs you": "?", waiting: "…", idle: "○", stopped: "–", dead: "✕" };
 function drawMembers() {
   const list = byId("members"), old = new Map([...list.children].map((c) => [c.dataset.name, c]));
   const now = state.members.map((m) => {
@@ -240,7 +240,7 @@ function drawMembers() {
       item = el("li", { "data-name": m.name }, b);
     }
     const b = item.firstChild, [mark, name, figures, does] = b.children;
-    b.className = "member item " + m.look;
+    b.className = "member item " + m.look.replace(" ", "-");
     setText(mark, marks[m.look]);
     const role = m.role && m.role !== m.name ? m.role : "";
     if (name.dataset.of !== m.name + role) {
