@@ -10,6 +10,8 @@ import (
 
 	"muster"
 	"muster/internal/text"
+	"muster/internal/tool/code"
+	"muster/llm"
 	"muster/team"
 )
 
@@ -18,16 +20,53 @@ const (
 	mostSaid = 200
 	mostText = 20_000  // bytes of one thing said
 	mostDiff = 500_000 // bytes
+	mostEdit = 400     // lines of the difference that one call makes
+	mostLine = 500     // bytes of such a line
+	preview  = 8       // lines of it that are seen at once
 )
 
 // conversation is a part of what a member has said.
 type conversation struct {
-	Said    []team.Said `json:"said"`
-	Skipped int         `json:"skipped"` // things said before, which are left out
-	Next    muster.Pos  `json:"next"`    // where to go on
-	More    bool        `json:"more"`    // there is more already
+	Said    []said     `json:"said"`
+	Skipped int        `json:"skipped"` // things said before, which are left out
+	Next    muster.Pos `json:"next"`    // where to go on
+	More    bool       `json:"more"`    // there is more already
 	// Steps are the member's own list as it was before Said; nil: it had none.
 	Steps []team.Step `json:"steps"`
+}
+
+// said is one thing said. A call of a file tool has what it changes.
+type said struct {
+	team.Said
+	Edit *edit `json:"edit,omitempty"`
+}
+
+// edit is the difference that a call makes: first what is seen at once, and then all of it.
+type edit struct {
+	code.Edit
+	Preview []code.EditLine `json:"preview"`
+	More    int             `json:"more,omitempty"` // lines that are left out of all
+}
+
+// newSaid cuts what is too long for a page.
+func newSaid(s team.Said) said {
+	s.Text = text.CutBytes(s.Text, mostText)
+	made := said{Said: s}
+	e, ok := code.EditOf(llm.Call{Name: s.Tool, Input: s.Input})
+	if s.Kind != team.SaidCall || !ok {
+		return made
+	}
+	x := edit{Edit: e}
+	x.Preview, _ = e.Preview(preview)
+	x.More = max(0, len(e.Lines)-mostEdit)
+	x.Lines = e.Lines[:len(e.Lines)-x.More]
+	for _, lines := range [][]code.EditLine{x.Preview, x.Lines} {
+		for i := range lines {
+			lines[i].Text = text.CutBytes(lines[i].Text, mostLine)
+		}
+	}
+	made.Edit = &x
+	return made
 }
 
 // member reads a member's conversation: the last of it, or what follows a position.
@@ -41,20 +80,19 @@ func (s *Server) member(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := conversation{Said: []team.Said{}, Next: after}
-	for said, err := range s.team.Members().Conversation(r.Context(), name, after) {
+	c := conversation{Said: []said{}, Next: after}
+	for s, err := range s.team.Members().Conversation(r.Context(), name, after) {
 		if err != nil && !errors.Is(err, muster.ErrCorrupt) {
 			return nil, err
 		}
 		// What follows a position ends after a whole entry, because the next part begins behind an entry.
-		if after > 0 && len(c.Said) >= mostSaid && said.Pos != c.Next {
+		if after > 0 && len(c.Said) >= mostSaid && s.Pos != c.Next {
 			c.More = true
 			break
 		}
-		c.Next = said.Pos // after an entry that cannot be read too, which is left out
+		c.Next = s.Pos // after an entry that cannot be read too, which is left out
 		if err == nil {
-			said.Text = text.CutBytes(said.Text, mostText)
-			c.Said = append(c.Said, said)
+			c.Said = append(c.Said, newSaid(s))
 		}
 		if after == 0 && len(c.Said) >= 2*mostSaid { // the older half goes, so that memory does not grow
 			c.skip(mostSaid)

@@ -219,5 +219,8 @@ func (w *world) sceneWords() {
 	say(llm.Text{Text: reply})
 	call("t1", "todo", `{"items":[{"id":"1","text":"list the old routes","status":"completed"},{"id":"2","text":"write the redirect","status":"completed"},
 		{"id":"3","text":"redirect the readers","status":"in_progress"},{"id":"4","text":"test each route","status":"pending"},{"id":"5","text":"say it in the docs","status":"pending"}]}`, "[x] 1 list the old routes\n[x] 2 write the redirect\n[>] 3 redirect the readers\n[ ] 4 test each route\n[ ] 5 say it in the docs\n2 of 5 completed")
+	call("e1", "edit_file", `{"path":"routes.go","old_text":"func routes(mux *http.ServeMux) {\n\tmux.Handle(\"/v1/users\", users)\n\tmux.Handle(\"/v1/export\", export)\n}","new_text":"func routes(mux *http.ServeMux) {\n\tmux.Handle(\"/v1/users\", old)\n\tmux.Handle(\"/v2/users\", users)\n\tmux.Handle(\"/v1/export\", export)\n}"}`, "Edited routes.go:\n...")
+	call("e2", "write_file", `{"path":"old.go","content":"package api\n\nimport \"net/http\"\n\n// old answers a route of version 1.\nfunc old(w http.ResponseWriter, r *http.Request) {\n\tw.Header().Set(\"Deprecation\", \"true\")\n\thttp.Redirect(w, r, \"/v2\"+r.URL.Path, http.StatusPermanentRedirect)\n}\n"}`, "Made old.go: 9 lines.")
+	call("e3", "edit_file", `{"path":"hooks.go","old_text":"gone","new_text":"new"}`, "FAIL old_text is not in hooks.go")
 	call("c2", "bash", `{"command":"go test ./api"}`, "FAIL\n--- FAIL: TestRedirect (0.00s)\n    routes_test.go:31: got 301, want 308\n")
 }

@@ -229,3 +229,16 @@ func TestChangesAreMade(t *testing.T) {
 		t.Errorf("begun with %q", goals)
 	}
 }
+
+// TestSaid: the page gets with a call of a file tool what it changes, and of a long difference a part.
+func TestSaid(t *testing.T) {
+	s := newSaid(team.Said{Kind: team.SaidCall, Tool: "write_file", Input: []byte(`{"path":"a","content":"` + strings.Repeat(`line\n`, 1000) + strings.Repeat("x", 9000) + `"}`)})
+	if e := s.Edit; e == nil || e.Added != 1001 || len(e.Preview) != preview || len(e.Lines) != mostEdit || e.More != 601 {
+		t.Errorf("the edit is %.300v", e)
+	}
+	for _, s := range []team.Said{{Kind: team.SaidCall, Tool: "bash", Input: []byte(`{"command":"ls"}`)}, {Kind: team.SaidByIt, Text: "write_file"}} {
+		if got := newSaid(s); got.Edit != nil {
+			t.Errorf("%+v has the edit %+v", s, got.Edit)
+		}
+	}
+}

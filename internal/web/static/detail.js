@@ -235,19 +235,28 @@ async function drawMember(of) {
   }
 }
 
-// add adds one thing of a conversation. A call of a tool is one line that opens: what it has answered is within.
+// add adds one thing of a conversation. A call of a tool is one line that opens: what it has answered is within. What it
+// changes stands below.
 function add(of, s) {
   const calls = of.calls ||= {}; // that have no answer yet, by their ids
   if (s.kind === "call") {
-    const line = el("details", { class: "said call" }, el("summary", {}, el("span", { class: "tool" }, s.tool), " " + s.text, el("span", { class: "outcome" }, " ...")));
+    const files = s.edit?.lines.filter((l) => l.kind === "file").map((l) => l.text).join(", ");
+    const line = el("details", { class: "said call" }, el("summary", {}, el("span", { class: "tool" }, s.tool), " " + (s.text || files || ""),
+      s.edit && el("span", { class: "counts" }, ...counts(s.edit)), el("span", { class: "outcome" }, " ...")));
     calls[s.call] = line;
     body.append(line);
+    if (s.edit?.lines.length) body.append(edited(s.edit));
   } else if (s.kind === "result") {
     const call = calls[s.call], first = s.text.split("\n", 1)[0];
     delete calls[s.call];
     const line = call || el("details", { class: "said call" }, el("summary", {}, el("span", { class: "outcome" })));
     setText(line.querySelector(".outcome"), s.is_error ? "  failed: " + first : "");
     line.classList.toggle("failed", Boolean(s.is_error));
+    // What a call has not changed is seen only by who opens it.
+    if (s.is_error) {
+      line.querySelector(".counts")?.remove();
+      if (line.nextSibling?.matches?.(".edit")) line.append(line.nextSibling);
+    }
     line.append(el("pre", { tabindex: 0 }, s.text));
     if (!call) body.append(line);
     if (s.steps) steps(s.steps);
@@ -255,6 +264,29 @@ function add(of, s) {
     const text = s.kind === "text" ? markdown(s.text) : s.text;
     body.append(el("div", { class: "said " + s.kind, title: day(s.at) }, text));
   }
+}
+
+// counts says how many lines an edit adds and removes.
+const counts = (e) => [e.added || !e.removed ? el("span", { class: "good" }, " +" + e.added) : "", e.removed ? el("span", { class: "bad" }, " -" + e.removed) : ""];
+
+// edited shows what a call changes, the old text before the new: the first lines, and all by a click.
+function edited(e) {
+  const signs = { added: "+", removed: "-", context: " " }, classes = { added: "plus", removed: "minus", context: "", file: "file", gap: "faint" };
+  const rows = (lines) => lines.map((l) => el("div", { class: classes[l.kind] }, l.kind === "gap" ? "⋯ " + l.text : (signs[l.kind] || "") + l.text));
+  const box = el("div", { class: "edit", tabindex: 0, role: "group", "aria-label": "What it changes" }, ...rows(e.preview));
+  const all = e.lines.length + (e.more || 0);
+  if (all > e.preview.length) {
+    const more = el("button", { type: "button", "aria-expanded": false }, `all ${all} lines`);
+    more.addEventListener("click", () => {
+      const isOpen = more.getAttribute("aria-expanded") === "true";
+      box.replaceChildren(...rows(isOpen ? e.preview : e.lines), ...(!isOpen && e.more ? [el("div", { class: "faint" }, `⋯ ${e.more} more lines`)] : []), more);
+      more.setAttribute("aria-expanded", !isOpen);
+      setText(more, isOpen ? `all ${all} lines` : "fewer lines");
+      more.focus();
+    });
+    box.append(more);
+  }
+  return box;
 }
 
 // steps shows the member's own list of steps, as it was taken last.
