@@ -10,6 +10,7 @@ import (
 
 	"muster"
 	"muster/internal/terminal"
+	"muster/internal/view"
 )
 
 // TestDecisions checks what a typed answer becomes: the ID may be left out where one question waits.
@@ -50,7 +51,7 @@ func TestDecisions(t *testing.T) {
 func TestKeysOfAQuestion(t *testing.T) {
 	r := muster.Request{ID: "a1", Kind: muster.AskPermission, From: "bob", To: muster.User, TaskID: 3, CreatedAt: 900,
 		Deadline: 1240, Plan: "git push\x1b[2J\n--force", Reason: "git push (ask bash(git push *))", Asks: []string{"bash(git push)"}}
-	q := Question(r, false, muster.Time(1000), func(muster.TaskID) string { return "benchmark" })
+	q := Question(r, view.Paint{}, muster.Time(1000), func(muster.TaskID) string { return "benchmark" })
 	var keys []string
 	for _, k := range q.Keys {
 		keys = append(keys, k.Name)

@@ -81,6 +81,8 @@ type App struct {
 	// screenShape is how Stdout will be shown where it is no terminal itself: the conversation shows what its commands
 	// print. Nil: Stdout says it itself.
 	screenShape *view.Screen
+	// joined returns the members of the team that is open, in the order in which they joined; nil: none is.
+	joined func() []muster.Name
 
 	// The flags of every command.
 	dir     string // -C
@@ -240,9 +242,9 @@ func (a *App) root() *cobra.Command {
 			mailCommands{a}.group(), laneCommands{a}.group()}},
 		{"repository", "This repository",
 			[]*cobra.Command{inTerminal(newInitCommand(a)), newDoctorCommand(a), newModelsCommand(a),
-				newSkillsCommand(a), newRolesCommand(a), newHooksCommand(a), newMemoryCommand(a), newMCPCommand(a), newConfigCommand(a),
-				newTrustCommand(a), newAllowCommand(a),
-				newTargetCommand(a), newAdoptCommand(a), newArchiveCommand(a),
+				newSkillsCommand(a), newRolesCommand(a), newHooksCommand(a), newMemoryCommand(a), newMCPCommand(a),
+				newConfigCommand(a), newTrustCommand(a), newAllowCommand(a), newTargetCommand(a), newAdoptCommand(a),
+				newArchiveCommand(a),
 				inTerminal(newCompletionCommand(a)), newVersionCommand(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})

@@ -21,7 +21,9 @@ import (
 	"muster/internal/redact"
 	"muster/internal/terminal"
 	"muster/internal/text"
+	"muster/internal/tool/code"
 	"muster/internal/view"
+	"muster/llm"
 	"muster/team"
 )
 
@@ -43,7 +45,7 @@ func (c *conversation) openFace(ctx context.Context) error {
 		var err error
 		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out,
 			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete, Paste: pasted,
-			Clipboard: func() (text, said string) { return c.pasteImage(ctx) }, Colour: bool(c.paint), Markdown: true,
+			Clipboard: func() (text, said string) { return c.pasteImage(ctx) }, Colour: c.paint.IsOn(), Markdown: true,
 			Accent: view.Amber, Status: c.status, Editor: func(file string) *exec.Cmd {
 				return a.editor(ctx, file)
 			}})
@@ -124,8 +126,10 @@ func (c *conversation) newProgress(ctx context.Context, isKeyed bool) *view.Prog
 		}
 	})
 	return view.NewProgress(view.Options{Print: print, Notify: ring, Screen: view.Screen{Paint: c.paint},
-		Start: c.app.Now(), OnlyLines: true, OneKey: isKeyed, Task: task, Window: windowOf(c.app, settings),
-		Board: func() (view.Overview, error) { return face.Board(ctx, c.Team) }})
+		Start: c.app.Now(), OnlyLines: true, OneKey: isKeyed, Task: task,
+		Edit:   func(call string) (counts string, rows []string) { return c.edit(ctx, call) },
+		Window: windowOf(c.app, settings),
+		Board:  func() (view.Overview, error) { return face.Board(ctx, c.Team) }})
 }
 
 // takeMail shows and removes what was written to the user. An error is taken as no mail: the session asks again, and
@@ -160,6 +164,26 @@ func (c *conversation) openCall(ctx context.Context, number string) string {
 		return muster.PlainText(err)
 	}
 	return view.ToolCall(c.paint, call.Tool, call.Input, call.Output, call.HasEnded, call.IsError)
+}
+
+// editIndent is the columns before the lines of an edit.
+const editIndent = 9
+
+// edit returns what a call of a tool of the lead has changed, as Options.Edit of a progress.
+func (c *conversation) edit(ctx context.Context, id string) (counts string, rows []string) {
+	call, err := c.Members().Call(ctx, muster.Lead, id)
+	if err != nil {
+		return "", nil
+	}
+	e, ok := code.EditOf(llm.Call{Name: call.Tool, Input: call.Input})
+	if !ok {
+		return "", nil
+	}
+	width, _ := view.TerminalWidth(c.app.Stdout)
+	if c.terminal == nil { // nothing is cut in a pipe
+		width = 160
+	}
+	return e.Counts(), face.EditRows(c.paint, e, face.PreviewLines, editIndent, width)
 }
 
 // command runs a muster command. It returns what that prints, and whether it succeeds. It runs on a copy of the App, in

@@ -5,6 +5,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -41,9 +42,13 @@ func waitForRaw(t *testing.T, file, text string) {
 	wait.For(t, "the terminal gets "+text, func() bool { return strings.Contains(rawOf(t, file), text) })
 }
 
+// titles are the sequences that set the title of the window. They end with what rings elsewhere.
+var titles = regexp.MustCompile("\x1b\\]2;[^\a]*\a")
+
+// rawOf returns what the terminal got, without titles.
 func rawOf(t *testing.T, file string) string {
 	t.Helper()
-	return string(require.Value(os.ReadFile(file))(t))
+	return titles.ReplaceAllString(string(require.Value(os.ReadFile(file))(t)), "")
 }
 
 const writesToUser = `

@@ -50,6 +50,16 @@ func (a *App) open(ctx context.Context) (opened, error) {
 			servers, _, _ := countingMCP(a, w, settings)
 			return servers
 		}})
+	a.joined = func() (names []muster.Name) {
+		if err != nil {
+			return nil
+		}
+		members, _ := t.Members().List(context.WithoutCancel(ctx)) // without them names are coloured as they come
+		for _, m := range members {
+			names = append(names, m.Name)
+		}
+		return names
+	}
 	return opened{t, w}, err
 }
 

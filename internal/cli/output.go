@@ -22,7 +22,16 @@ func (a *App) screen(w io.Writer) view.Screen {
 	width, isTerminal := view.TerminalWidth(w)
 	// TERM=dumb is the convention for a terminal that understands no control sequences.
 	colour := isTerminal && !a.noColor && !a.plain && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
-	return view.Screen{Paint: view.Paint(colour), Width: width}
+	s := view.Screen{Width: width}
+	if colour {
+		s.Paint = view.Colours(func() []muster.Name {
+			if a.joined == nil { // no team is open
+				return nil
+			}
+			return a.joined()
+		})
+	}
+	return s
 }
 
 // isPlain reports whether nothing may be redrawn or rung: for screen readers, and for terminals that cannot do it.

@@ -79,7 +79,7 @@ func TestAnOverviewOfThePastStaysAsItIs(t *testing.T) {
 	add(journal.RequestCreated, "alice", 1, map[string]any{"request_id": "00000001", "kind": "plan_approval"})
 	add(journal.TurnEnded, "alice", 2, map[string]any{"dollars": 0.25})
 	draw := func(o view.Overview) string {
-		rows := o.Presence.Rows(false, o.Now, 100, func(muster.TaskID) string { return "a" })
+		rows := o.Presence.Rows(view.Paint{}, o.Now, 100, func(muster.TaskID) string { return "a" })
 		return o.Draw(view.Screen{Width: 100}) + strings.Join(rows, "\n") + fmt.Sprint(o.Tasks, o.Requests, o.Spending.Members, o.Spending.Tasks)
 	}
 	o, want := p.Overview(muster.Time(at)), draw(p.Overview(muster.Time(at)))

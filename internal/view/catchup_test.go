@@ -47,12 +47,12 @@ func TestANarrowLine(t *testing.T) {
 		30: "  1.0s muster   note\n    tools are not confined:\n    they run with your rights",
 		50: "  1.0s muster   note   tools are not confined:\n                       they run with your rights",
 	} {
-		if got := string(l.Append(nil, false, "  1.0s ", 8, width)); got != want {
+		if got := string(l.Append(nil, Paint{}, "  1.0s ", 8, width)); got != want {
 			t.Errorf("at %d columns:\n%s\nwant\n%s", width, got, want)
 		}
 	}
 	l.Text = "a"
-	if got, want := string(l.Append(nil, false, "  1.0s ", 8, 30)), "  1.0s muster   note   a"; got != want {
+	if got, want := string(l.Append(nil, Paint{}, "  1.0s ", 8, 30)), "  1.0s muster   note   a"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

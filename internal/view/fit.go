@@ -36,11 +36,7 @@ func (l Line) Append(to []byte, p Paint, before string, names, width int) []byte
 			said = gap + said
 		}
 	}
-	// The colour of a name costs a hash, and a log without colours has many lines.
-	start, who := len(to), ""
-	if p {
-		who = nameColour(l.Who)
-	}
+	start, who := len(to), p.nameColour(l.Who)
 	tone := toneCodes[l.Tone]
 	if l.faint {
 		before = p.In(Faint, before)

@@ -36,7 +36,7 @@ func (s Summary) lastWords(screen Screen) string {
 	width := max(screen.Width-3, 20)
 	rows := plainRows(words, width, screen.Width > 0)
 	if title == leadSays && s.drawsMarkdown(screen) { // a reason is the runtime's, and no Markdown
-		rows = markdown.Draw(words, width, bool(screen.Paint))
+		rows = markdown.Draw(words, width, screen.IsOn())
 	}
 	if more := len(rows) - maxLastLines; more > 1 {
 		all := "muster " + s.RepositoryFlag + "log --member lead --json -n 1"

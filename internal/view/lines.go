@@ -34,6 +34,8 @@ type Line struct {
 	command, name string
 	// whole says that the text is wrapped, and never cut, where it does not fit.
 	whole bool
+	// below are rows that stand below the line, as they are.
+	below []string
 	// faint says that a plain text is faint: it stands among the words of a conversation.
 	faint bool
 }

@@ -28,7 +28,7 @@ func TestMembersThatMatterAreShown(t *testing.T) {
 		}
 	}
 	l.Apply(at(journal.MemberIdle, "lead", 0, "reason", "messages"))
-	rows := l.rows(false, muster.Time(1001), 80, 7, func(muster.TaskID) string { return "" })
+	rows := l.rows(Paint{}, muster.Time(1001), 80, 7, func(muster.TaskID) string { return "" })
 	var names []string
 	for _, r := range rows[:len(rows)-1] {
 		names = append(names, strings.Fields(r)[0])
@@ -38,7 +38,7 @@ func TestMembersThatMatterAreShown(t *testing.T) {
 	l.Apply(at(journal.MemberWorking, "m3", 0))
 	l.Apply(at(journal.MemberWorking, "m4", 0))
 	l.Apply(at(journal.MemberWorking, "m5", 0))
-	rows = l.rows(false, muster.Time(1001), 80, 7, func(muster.TaskID) string { return "" })
+	rows = l.rows(Paint{}, muster.Time(1001), 80, 7, func(muster.TaskID) string { return "" })
 	same(t, rows[len(rows)-1], "... and 194 more: 2 working, 192 idle")
 }
 
@@ -51,9 +51,9 @@ func TestNarrowRowsSayWhatMembersDo(t *testing.T) {
 		l.Apply(e)
 	}
 	subject := func(muster.TaskID) string { return "count the words" }
-	rows := l.rows(false, muster.Time(1005), 30, 7, subject)
+	rows := l.rows(Paint{}, muster.Time(1005), 30, 7, subject)
 	same(t, strings.Join(rows, "\n"), "lead      waiting for...  5 s\nbob       idle: waits...  5 s\nalexa...  7: bash go...   5 s")
-	rows = l.rows(false, muster.Time(1005), 80, 7, subject)
+	rows = l.rows(Paint{}, muster.Time(1005), 80, 7, subject)
 	same(t, rows[2], "alexandra-maria  working  7 count the words  bash go test ./...  5 s")
 }
 
@@ -80,7 +80,7 @@ func TestOpenTasksAreNotAllNamed(t *testing.T) {
 func TestWork(t *testing.T) {
 	same(t, LandedTasks(Screen{Width: 60}, []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok"), {ID: 2, Subject: "docs"}}),
 		" 1  tokenizer  9c01d3e  ok 0.7s\n")
-	same(t, Diff(true, "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\x1b[2J\r\n+new\n same\n", func(row int) string {
+	same(t, Diff(Colours(nil), "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\x1b[2J\r\n+new\n same\n", func(row int) string {
 		return map[int]string{5: "  why?\n"}[row]
 	}), "\x1b[1mdiff --git a/x b/x\x1b[0m\n--- a/x\n+++ b/x\n"+
 		"\x1b[36m@@ -1 +1 @@\x1b[0m\n\x1b[31m-old[2J\x1b[0m\n\x1b[32m+new\x1b[0m\n  why?\n same\n")

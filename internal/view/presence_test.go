@@ -19,7 +19,7 @@ func TestTheStepOfAMember(t *testing.T) {
 	}
 	row := func(want string) {
 		t.Helper()
-		rows := p.Rows(false, now, 120, func(muster.TaskID) string { return "counter" })
+		rows := p.Rows(Paint{}, now, 120, func(muster.TaskID) string { return "counter" })
 		if len(rows) != 1 || rows[0] != want {
 			t.Errorf("%q, want %q", rows, want)
 		}
@@ -50,7 +50,7 @@ func TestWhoNeedsTheUser(t *testing.T) {
 	rows := func(want ...string) {
 		t.Helper()
 		p.noteResting(o)
-		got := p.Rows(false, time.Unix(1000, 0), 120, func(muster.TaskID) string { return "" })
+		got := p.Rows(Paint{}, time.Unix(1000, 0), 120, func(muster.TaskID) string { return "" })
 		if !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}

@@ -122,6 +122,10 @@ type Options struct {
 	// Window returns how many tokens a model takes, 0 where that is not known; nil: it never is.
 	Window func(model string) int
 
+	// Edit returns how many lines a call of a tool that edits files has added and removed, as in "+12 -3", and its
+	// first lines as rows; nil: they are not shown.
+	Edit func(call string) (counts string, rows []string)
+
 	// Notify tells the user, who may look elsewhere, that something needs them; nil: nobody is told.
 	Notify func(words string)
 }
@@ -278,7 +282,11 @@ func (p *Progress) write(at time.Time, l Line) {
 	if p.measure() {
 		rows = nil // they do not fit any more; the next redraw makes others
 	}
-	p.repaint(string(l.Append(nil, p.options.Paint, when, p.names, p.options.Width))+"\n", rows)
+	all := string(l.Append(nil, p.options.Paint, when, p.names, p.options.Width)) + "\n"
+	for _, row := range l.below {
+		all += row + "\n"
+	}
+	p.repaint(all, rows)
 }
 
 // flushPlan writes the tasks that the lead has added since the last plan, as one line. It comes before every other

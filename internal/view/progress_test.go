@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"io"
 	"regexp"
 	"strconv"
@@ -179,15 +180,25 @@ func TestLivingMembersStayBelow(t *testing.T) {
 }
 
 func TestPaint(t *testing.T) {
-	on := Paint(true)
-	if again := Paint(true).Who("alice", "alice"); on.Who("alice", "alice") != again || on.Who("alice", "x") == "x" ||
-		on.Who("landing", "x") != "x" {
-		t.Error("who has a steady colour, the runtime has none")
+	on := Colours(nil)
+	team := []muster.Name{"lead", "alice", "bob"}
+	read := func() []muster.Name { return team }
+	if seen, known := Colours(nil), Colours(read); known.Who("alice", "x") != seen.Who("first", "x") || known.Who("bob", "x") != seen.Who("second", "x") {
+		t.Error("colours follow the order in which members joined")
+	}
+	colours, late := map[string]bool{}, Colours(read)
+	for i := range 8 {
+		name := fmt.Sprint("m", i)
+		team = append(team, muster.Name(name))
+		colours[late.Who(name, "x")] = true
+	}
+	if late.Who("landing", "x") != "x" || len(colours) != 8 || colours["x"] || colours["\x1b["+Amber+"mx\x1b[0m"] {
+		t.Errorf("eight members have eight colours, the runtime has none: %v", colours)
 	}
 	if on.In(Bad, "x") != "\x1b[31mx\x1b[0m" || on.In(Good, "x") != "\x1b[32mx\x1b[0m" || on.In(Plain, "x") != "x" {
 		t.Error("red is for trouble, green for what landed")
 	}
-	if off := Paint(false); off.In(Bad, "x")+off.Who("alice", "y") != "xy" {
+	if off := (Paint{}); off.In(Bad, "x")+off.Who("alice", "y") != "xy" {
 		t.Error("no colour, no bytes")
 	}
 }
@@ -299,7 +310,7 @@ func TestLivingColumnsStay(t *testing.T) {
 	l.Apply(at(journal.TurnStarted, "a-long-name", 2, "turn", 1.0))
 	l.Apply(at(journal.ToolStarted, "a-long-name", 2, "tool", "bash", "text", "go test ./..."))
 	row := func(width int, subject string) string {
-		return l.Rows(false, muster.Time(1001), width, func(muster.TaskID) string { return subject })[0]
+		return l.Rows(Paint{}, muster.Time(1001), width, func(muster.TaskID) string { return subject })[0]
 	}
 	wide := row(100, "a subject of some length")
 	l.Apply(at(journal.TaskClaimed, "a-long-name", 3))

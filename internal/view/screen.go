@@ -3,7 +3,6 @@ package view
 import (
 	"bytes"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"os"
 	"slices"
@@ -30,9 +29,6 @@ const (
 // Amber is the SGR code of what waits for the user. It is read on dark and on light ground.
 const Amber = "38;5;172"
 
-// Paint says whether text is coloured. Without colour no escape sequence is written at all.
-type Paint bool
-
 // Screen is how something is drawn: whether in colour, and how wide. Width 0 is no terminal. What is drawn is one
 // string that is written at once, so that a reader of a pipe never sees a part of it.
 type Screen struct {
@@ -42,52 +38,6 @@ type Screen struct {
 
 // toneCodes are the SGR codes of the tones: green, red, amber and faint.
 var toneCodes = [...]string{Plain: "", Good: "32", Bad: "31", Yours: Amber, Faint: "2"}
-
-// nameColour returns the colour of a name. A name always has the same one, in every command and process, so it is made
-// from the name alone. It is never the colour of a tone, because a member's name is neither good nor bad news.
-func nameColour(name string) string {
-	switch name {
-	case "", "landing", "board", "muster", "state":
-		return ""
-	case "lead":
-		return "1"
-	}
-	palette := [...]string{"36", "33", "35", "34", "96", "93", "95", "94"}
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(name)) // a hash never fails
-	return palette[h.Sum32()%uint32(len(palette))]
-}
-
-// In colours s in a tone.
-func (p Paint) In(t Tone, s string) string { return p.code(toneCodes[t], s) }
-
-// Who colours s in the colour of a name.
-func (p Paint) Who(name, s string) string { return p.code(nameColour(name), s) }
-
-// code colours s by an SGR number. It returns s unchanged where there is nothing to colour.
-func (p Paint) code(code, s string) string {
-	if !p || code == "" || s == "" {
-		return s
-	}
-	return string(p.pad(nil, code, s, 0))
-}
-
-// pad appends s in a colour, filled with spaces to n columns. A colour costs no column.
-func (p Paint) pad(to []byte, code, s string, n int) []byte {
-	fill := max(n-text.Columns(s), 0)
-	painted := bool(p) && code != "" && len(s)+fill > 0
-	if painted {
-		to = append(append(append(to, "\x1b["...), code...), 'm')
-	}
-	to = append(to, s...)
-	for range fill {
-		to = append(to, ' ')
-	}
-	if painted {
-		to = append(to, "\x1b[0m"...)
-	}
-	return to
-}
 
 // TerminalWidth returns the number of columns of w; ok is false if w is no terminal. A terminal that does not know its
 // size, as over some serial lines, counts as 80 columns wide.

@@ -106,7 +106,7 @@ func (s Summary) Draw(screen Screen) string {
 	if s.count() == 0 {
 		words := text.Clean(s.Text) + "\n"
 		if s.Code == 0 && s.drawsMarkdown(screen) {
-			words = strings.Join(markdown.Draw(s.Text, screen.Width-1, bool(screen.Paint)), "\n") + "\n"
+			words = strings.Join(markdown.Draw(s.Text, screen.Width-1, screen.IsOn()), "\n") + "\n"
 		}
 		if s.goesOn() {
 			words += "\n"

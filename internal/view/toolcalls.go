@@ -22,6 +22,9 @@ type toolCalls struct {
 var ownLine = []string{"wait", "task_create", "claim_task", "complete_task", "release_task", "send_message",
 	"broadcast", "spawn_teammate", "review_plan", "request_shutdown"}
 
+// edits are the tools that change files.
+var edits = []string{"edit_file", "write_file", "apply_patch"}
+
 // toolLine returns the line of a call of the lead that has ended, with its number. It has no verb where there is none.
 func (p *Progress) toolLine(e muster.Event) (l Line) {
 	id, tool := e.Text("call"), text.OneLine(e.Text("tool"))
@@ -43,6 +46,9 @@ func (p *Progress) toolLine(e muster.Event) (l Line) {
 		l.Text = fmt.Sprintf("%d  %s  %s", len(p.calls.ids), what, seconds(e.Number("seconds")))
 		if problem := text.OneLine(e.Text("error")); problem != "" {
 			l.Text, l.Tone = Because(l.Text+"  error", text.CutColumns(problem, 120)), Bad
+		} else if p.options.Edit != nil && slices.Contains(edits, tool) {
+			counts, rows := p.options.Edit(id)
+			l.Text, l.below = strings.TrimSpace(l.Text+"  "+counts), rows
 		}
 		delete(p.calls.gists, id)
 	}

@@ -22,7 +22,7 @@ func TestToolCall(t *testing.T) {
 		{`not json \u001b`, "no\x1b[2J\u202e", true, true, "write\n  input: not json \\u001b\n  error\n    no[2J"},
 		{`{}`, " \n", true, false, "write\n  no output"},
 	} {
-		same(t, ToolCall(false, "write", json.RawMessage(c.input), c.output, c.hasEnded, c.isBad), c.want)
+		same(t, ToolCall(Paint{}, "write", json.RawMessage(c.input), c.output, c.hasEnded, c.isBad), c.want)
 	}
 }
 

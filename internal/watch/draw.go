@@ -61,7 +61,7 @@ func fit(s string, width int) string {
 // sgr colours text by an SGR code, where colours are wanted. Each piece ends with a reset, so that no colour reaches
 // into what stands beside it.
 func sgr(p view.Paint, code, s string) string {
-	if !p || code == "" || s == "" {
+	if !p.IsOn() || code == "" || s == "" {
 		return s
 	}
 	return "\x1b[" + code + "m" + s + "\x1b[0m"

@@ -9,6 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"muster"
+	"muster/internal/view"
 	"muster/team"
 )
 
@@ -66,7 +67,7 @@ func TestTheMouseSelectsAndScrolls(t *testing.T) {
 }
 
 func TestNoTeamYet(t *testing.T) {
-	s := &screen{t, newModel(false, muster.Time(5000)), &fake{}}
+	s := &screen{t, newModel(view.Paint{}, muster.Time(5000)), &fake{}}
 	s.send(tea.WindowSizeMsg{Width: 80, Height: 10})
 	s.has("no team has worked here yet", "muster run")
 	s.keys("a", "m", "d", "enter", "down", "g", "/", "esc", "tab", "?", "e", "c", "esc") // none of them needs a team
@@ -102,7 +103,7 @@ func TestTextsAreMadeSafe(t *testing.T) {
 // With colour the same words stand in the same places.
 func TestColoursTakeNoRoom(t *testing.T) {
 	plain, coloured := open(t, 80, 24), open(t, 80, 24)
-	coloured.m.paint = true
+	coloured.m.paint = view.Colours(nil)
 	coloured.team.said, plain.team.said = said, said
 	for _, k := range []string{"tab", "down", "enter", "esc", "tab", "down", "down", "enter", "e", "c", "?"} {
 		plain.keys(k)

@@ -146,7 +146,7 @@ func (w rowWriter) layOutTask(t *muster.Task) {
 		w.add("the task is not on the board any more", textRow{tone: view.Faint})
 		return
 	}
-	_, record, _ := strings.Cut(view.Task(false, *t, w.o.Now), "\n") // the title says its name
+	_, record, _ := strings.Cut(view.Task(view.Paint{}, *t, w.o.Now), "\n") // the title says its name
 	w.add(record, textRow{})
 	if len(t.BlockedBy) > 0 {
 		w.add("\nwaits for", textRow{})

@@ -182,7 +182,7 @@ type screen struct {
 
 func open(t *testing.T, width, height int) *screen {
 	t.Helper()
-	s := &screen{t, newModel(false, muster.Time(5000)), &fake{untaken: 2}}
+	s := &screen{t, newModel(view.Paint{}, muster.Time(5000)), &fake{untaken: 2}}
 	s.m.ask = func(f func(context.Context, teamAPI) tea.Msg) tea.Cmd {
 		return func() tea.Msg { return f(t.Context(), s.team) }
 	}

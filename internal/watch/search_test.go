@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"muster"
+	"muster/internal/view"
 	"muster/team"
 )
 
@@ -38,7 +39,7 @@ func TestATextIsSearched(t *testing.T) {
 // What matches is reversed where there are colours, and nothing else is.
 func TestMatchesAreMarked(t *testing.T) {
 	s := openDiff(t, 80, 24)
-	s.m.paint = true
+	s.m.paint = view.Colours(nil)
 	s.keys("/", "return", "enter")
 	s.has("\x1b[31m-    \x1b[0m\x1b[7mreturn\x1b[0m\x1b[31m 1\x1b[0m", "\x1b[32m+    \x1b[0m\x1b[7mreturn\x1b[0m\x1b[32m 0\x1b[0m")
 	s.keys("n")

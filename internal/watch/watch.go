@@ -109,5 +109,5 @@ func Run(ctx context.Context, o Options) error {
 		first.overview, first.err = face.Overview(ctx, o.Team, o.Now())
 		m.first = m.apply(first)
 	}
-	return terminal.RunFullScreen(ctx, o.In, o.Out, bool(o.Paint), m, f.run)
+	return terminal.RunFullScreen(ctx, o.In, o.Out, o.Paint.IsOn(), m, f.run)
 }

@@ -1,0 +1,32 @@
+package face
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"muster/internal/testing/require"
+	"muster/internal/tool/code"
+	"muster/internal/view"
+	"muster/llm"
+)
+
+// TestEditRows checks the lines below a call that edits a file: the old before the new, cut to the width, and harmless.
+func TestEditRows(t *testing.T) {
+	input := require.Value(json.Marshal(map[string]any{"path": "a", "old_string": "same\nold\x1b[2J",
+		"new_string": "same\n\tnew and much longer than the row is\nb\nc\nd"}))(t)
+	e, ok := code.EditOf(llm.Call{Name: "edit_file", Input: input})
+	if !ok || e.Counts() != "+4 -1" {
+		t.Errorf("%v %v", ok, e)
+	}
+	if got, want := strings.Join(EditRows(view.Paint{}, e, 4, 2, 30), "\n"), `  - old[2J
+  +     new and much longe...
+  + b
+  + c
+  ...`; got != want {
+		t.Errorf("%s", got)
+	}
+	if got := EditRows(view.Colours(nil), e, 1, 0, 30)[0]; got != "\x1b[31m- old[2J\x1b[0m" {
+		t.Errorf("%q", got)
+	}
+}
