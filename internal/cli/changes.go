@@ -2,12 +2,15 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"muster"
+	"muster/internal/terminal"
 	"muster/internal/text"
 	"muster/team"
 )
@@ -94,13 +97,37 @@ func (a *App) offerMerge(ctx context.Context, t *team.Team, j Job, sum team.Summ
 	if err != nil || !u.IsClear || hasTyped(f) {
 		return nil //nolint:nilerr // muster merge says what is in the way.
 	}
-	fmt.Fprintf(a.Stdout, "\nm  merge it into %s    any other key  leave it\n", text.OneLine(u.Branch))
 	waiting, cancel := context.WithTimeout(ctx, mergeKeyTimeout)
 	defer cancel()
+	// Whoever types a command already does not answer, so the keys are named, and count, only after a while.
+	if !isQuiet(waiting, f, terminal.AnswerAfter) {
+		return nil
+	}
+	fmt.Fprintf(a.Stdout, "\nm  merge it into %s    any other key  leave it\n", text.OneLine(u.Branch))
 	if key, err := readKey(waiting, f); err != nil || key != 'm' && key != 'M' {
 		return nil //nolint:nilerr // Ctrl-C is another key, and so is none in time: commands may follow in the shell.
 	}
+	if !isQuiet(waiting, f, terminal.EffectDelay) { // the key was the beginning of a command
+		fmt.Fprintln(a.Stdout, "more was typed, so nothing is merged: muster merge")
+		return nil
+	}
 	return mergeTarget(ctx, a, t)
+}
+
+// isQuiet waits, and reports whether nothing was typed meanwhile. What was typed stays for whoever reads next.
+func isQuiet(ctx context.Context, f *os.File, d time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	for tick := time.Tick(d / 20); ctx.Err() == nil; {
+		if hasTyped(f) {
+			return false
+		}
+		select {
+		case <-tick:
+		case <-ctx.Done():
+		}
+	}
+	return errors.Is(ctx.Err(), context.DeadlineExceeded) && !hasTyped(f)
 }
 
 func hasLanded(sum team.Summary) bool {

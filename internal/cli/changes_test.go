@@ -85,6 +85,21 @@ func TestEnterBeginsAtHeadAndAnotherKeyLeavesTheWork(t *testing.T) {
 	s.Wait(`Hello\.\n(?s:.*)exit 0\n`)
 }
 
+// A key that is followed by another one was the beginning of a command.
+func TestACommandAtTheEndMergesNothing(t *testing.T) {
+	w, s, run := runsAtTerminal(t, "mine", "true")
+	s.Keys(run, "Enter")
+	s.Wait(asksWhere)
+	s.Keys("h")
+	s.Wait(asksMerge)
+	s.Keys("-l", "mv a b")
+	s.Wait(`more was typed, so nothing is merged: muster merge\nexit 0\n`)
+	s.Cooked()
+	if got := gittest.Git(t, w.dir, "log", "--format=%s", "main..muster/repo"); got != "greet" {
+		t.Errorf("muster/repo has %q", got)
+	}
+}
+
 // The run does not offer a merge that an uncommitted file is in the way of.
 func TestNoKeyMergesOverChangesInTheWay(t *testing.T) {
 	_, s, run := runsAtTerminal(t, "greeting", "true")

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// answerAfter is how long a question must have stood without typing before a key answers it.
-	answerAfter = time.Second
-	// effectDelay is the time between a key and its effect. A further key meanwhile turns both into text.
-	effectDelay = 600 * time.Millisecond
+	// AnswerAfter is how long a question must have stood without typing before a key answers it.
+	AnswerAfter = time.Second
+	// EffectDelay is the time between a key and its effect. A further key meanwhile turns both into text.
+	EffectDelay = 600 * time.Millisecond
 	// reaskAfter is the time after which a question that was answered, and still waits, is shown again.
 	reaskAfter = 5 * time.Second
 	// maxQuestionRows limits the rows between the upper and the lower edge of a question's frame.
@@ -59,7 +59,7 @@ type questions struct {
 	since time.Time
 	// typed is when a key was pressed last.
 	typed time.Time
-	// pressed is the key whose effect comes at the end of effectDelay; "" is none. presses counts them.
+	// pressed is the key whose effect comes at the end of EffectDelay; "" is none. presses counts them.
 	pressed string
 	presses int
 	// sent is when each question was answered.
@@ -69,7 +69,7 @@ type questions struct {
 type (
 	// askMsg asks a modal question.
 	askMsg struct{ question Question }
-	// effectMsg is the end of effectDelay after a key.
+	// effectMsg is the end of EffectDelay after a key.
 	effectMsg struct{ press int }
 )
 
@@ -145,11 +145,11 @@ func (s *screen) handleQuestionKey(k tea.KeyPressMsg, name string) (isDone bool,
 	case name == "tab" && len(q.waiting) > 1:
 		q.show((q.index() + 1) % len(q.waiting))
 		return true, nil
-	case isAnswer && now.Sub(q.since) >= answerAfter && now.Sub(q.typed) >= answerAfter:
+	case isAnswer && now.Sub(q.since) >= AnswerAfter && now.Sub(q.typed) >= AnswerAfter:
 		q.pressed = name
 		q.presses++
 		press := q.presses
-		return true, tea.Tick(effectDelay, func(time.Time) tea.Msg { return effectMsg{press} })
+		return true, tea.Tick(EffectDelay, func(time.Time) tea.Msg { return effectMsg{press} })
 	}
 	return false, nil
 }
