@@ -17,8 +17,8 @@ type Event interface{ event() }
 
 type (
 	// TurnEvent is what happens in a turn of a member: text and thinking as they stream in, and tool calls with their
-	// progress. It is not recorded anywhere. Of a member of another process there are only TextDelta, ReplyDiscarded,
-	// TurnEnded without its reply, and ToolProgress without its call; some of them may be missing.
+	// progress. It is not recorded anywhere. Of a member of another process there are only TextDelta, ThinkingDelta,
+	// ReplyDiscarded, TurnEnded without its reply, and ToolProgress without its call; some of them may be missing.
 	TurnEvent struct {
 		Member   muster.Name
 		Event    loop.Event
@@ -163,6 +163,8 @@ func pieceOf(e TurnEvent) (p live.Piece, ok bool) {
 	switch e := e.Event.(type) {
 	case loop.TextDelta:
 		p.Kind, p.Part, p.Text = live.Text, e.Part, e.Text
+	case loop.ThinkingDelta:
+		p.Kind, p.Part, p.Text = live.Think, e.Part, e.Text
 	case loop.ReplyDiscarded:
 		p.Kind = live.Again
 	case loop.TurnEnded:
@@ -189,21 +191,26 @@ func (s *subscribers) follow(ctx context.Context, dir string, send func(Event) b
 			}
 			continue
 		}
-		e := TurnEvent{Member: p.Member, IsRemote: true}
-		switch p.Kind {
-		case live.Text:
-			e.Event = loop.TextDelta{Part: p.Part, Text: p.Text}
-		case live.Again:
-			e.Event = loop.ReplyDiscarded{}
-		case live.End:
-			e.Event = loop.TurnEnded{}
-		case live.Progress:
-			e.Event = loop.ToolProgress{Text: p.Text}
-		default:
-			continue // of a newer program
-		}
-		if !send(e) {
+		e := TurnEvent{Member: p.Member, IsRemote: true, Event: eventOf(p)}
+		if e.Event != nil && !send(e) {
 			return
 		}
 	}
+}
+
+// eventOf returns the event of a piece that pieceOf has made, and nil for one of a newer program.
+func eventOf(p live.Piece) loop.Event {
+	switch p.Kind {
+	case live.Text:
+		return loop.TextDelta{Part: p.Part, Text: p.Text}
+	case live.Think:
+		return loop.ThinkingDelta{Part: p.Part, Text: p.Text}
+	case live.Again:
+		return loop.ReplyDiscarded{}
+	case live.End:
+		return loop.TurnEnded{}
+	case live.Progress:
+		return loop.ToolProgress{Text: p.Text}
+	}
+	return nil
 }

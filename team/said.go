@@ -54,6 +54,7 @@ type SaidKind string
 const (
 	SaidToIt   SaidKind = "in"     // what entered from outside: the task, mail, reminders
 	SaidByIt   SaidKind = "text"   // the model's words
+	SaidThink  SaidKind = "think"  // its thinking, where the model shows it
 	SaidCall   SaidKind = "call"   // a call of a tool, in a few words
 	SaidResult SaidKind = "result" // what a tool has answered
 	SaidNote   SaidKind = "note"   // of the runtime, which no model reads
@@ -173,6 +174,8 @@ func (c *callsOf) saidIn(e transcript.Entry) (all []Said) {
 				kind = SaidByIt
 			}
 			add(Said{Kind: kind, Text: p.Text})
+		case llm.Thinking:
+			add(Said{Kind: SaidThink, Text: p.Text})
 		case llm.Call:
 			add(Said{Kind: SaidCall, Tool: p.Name, Call: p.ID, Text: teammate.Gist(p), Input: p.Input})
 		case llm.Result:

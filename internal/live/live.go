@@ -31,7 +31,8 @@ type Kind string
 // The kinds of pieces.
 const (
 	Text     Kind = "text"     // more of the member's words
-	Again    Kind = "again"    // its words so far are void: the model is asked again
+	Think    Kind = "think"    // more of its thinking, where the model shows it
+	Again    Kind = "again"    // its words and thinking so far are void: the model is asked again
 	End      Kind = "end"      // its reply is complete, and in the transcript
 	Progress Kind = "progress" // a line of what a running tool does
 	Test     Kind = "test"     // the test that a check runs now, or has run last

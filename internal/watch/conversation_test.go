@@ -99,6 +99,18 @@ func TestTheTodoListIsShownWhole(t *testing.T) {
 	s.hasNot("TODO")
 }
 
+// Thinking is one line until all is wanted.
+func TestThinkingIsFolded(t *testing.T) {
+	s := open(t, 80, 30)
+	s.keys("tab", "down")
+	s.team.said = append(s.team.said, team.Said{Pos: 900, Kind: team.SaidThink, Text: "The handler is shared.\nSo both change."})
+	s.send(changedMsg{overview: overview()})
+	s.has("  thought (o shows all)")
+	s.hasNot("The handler is shared.")
+	s.keys("o")
+	s.has("  The handler is shared.", "  So both change.")
+}
+
 // Each result stands below its call, in whatever order the calls end, and what is seen does not move.
 func TestResultsStandBelowTheirCalls(t *testing.T) {
 	s := open(t, 80, 30)

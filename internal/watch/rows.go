@@ -245,6 +245,12 @@ func (w rowWriter) layOutSaid(s team.Said) {
 		}
 		w.d.calls[s.Call] = len(w.d.rows)
 		return
+	case team.SaidThink: // one line, unless all is wanted
+		if !w.d.isWhole {
+			w.add("  thought (o shows all)", textRow{tone: view.Faint})
+			return
+		}
+		r.tone = view.Faint
 	case team.SaidToIt:
 		w.add("\n"+view.Clock(muster.Time(s.At), w.o.Now)+"  told", textRow{tone: view.Faint})
 	case team.SaidResult, team.SaidNote:

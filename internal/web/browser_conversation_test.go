@@ -4,10 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
+	"muster/internal/live"
+	"muster/internal/paths"
 	"muster/internal/testing/require"
+	"muster/internal/testing/wait"
 	"muster/internal/transcript"
 	"muster/llm"
 )
@@ -59,4 +63,32 @@ func testConversation(t *testing.T, browser context.Context) {
 	answer("slow")
 	p.until(calls + ` === "bash run slow|output of slow;bash run fast|output of fast"`)
 	p.picture("conversation-parallel")
+}
+
+// Thinking streams in faint, folds to a line when words follow, and is opened by a press then and later.
+func testThinking(t *testing.T, browser context.Context) {
+	w := newWorld(t)
+	scene(w)
+	p := w.open(browser, 800, 600)
+	value[bool](p, `(location.hash = "member/alice", true)`)
+	p.until(`document.querySelectorAll(".said.call").length > 2`)
+	said := live.NewWriter(paths.Dir(w.dir).Live())
+	defer func() { _ = said.Close() }()
+	// What was said before the page listens is not told again.
+	wait.Within(t, time.Minute, "thinking in the page", func() bool {
+		require.NoError(t, said.Write([]live.Piece{{Member: "alice", Kind: live.Think, Text: "The handler is shared. "}}))
+		return value[bool](p, `((e) => Boolean(e?.open) && e.innerText.startsWith("thinking ...\nThe handler is shared."))(document.querySelector("#words .think"))`)
+	})
+	p.picture("thinking-streams")
+	require.NoError(t, said.Write([]live.Piece{{Member: "alice", Kind: live.Text, Part: 1, Text: "I change **it**."}}))
+	p.until(`((e) => !e.open && /^thought for \d+ s$/.test(e.innerText.trim()))(document.querySelector("#words .think")) && document.querySelector("#words strong")`)
+	p.picture("thinking-folded")
+	words := require.Value(transcript.Open(t.Context(), w.store.Log(), "alice"))(t)
+	require.NoError(t, words.Reply(t.Context(), llm.Reply{Message: llm.Message{Role: llm.Assistant, Parts: llm.Parts{
+		llm.Thinking{Text: "The handler is shared.", Provider: "a"}, llm.Text{Text: "I change **it**."}}}}))
+	require.NoError(t, said.Write([]live.Piece{{Member: "alice", Kind: live.End}}))
+	p.until(`!document.querySelector("#words") && /^thought for \d+ s$/.test(document.querySelector("#detail-body > .think summary")?.innerText)`)
+	value[bool](p, `(document.querySelector("#detail-body > .think summary").click(), true)`)
+	p.until(`document.querySelector("#detail-body > .think").innerText.includes("The handler is shared.")`)
+	p.picture("thinking-opened")
 }

@@ -106,7 +106,7 @@ func TestWordsStream(t *testing.T) {
 	// What was said before the page was there is not told again, so it is said until the page has it.
 	wait.Within(t, time.Minute, "the words", func() bool {
 		require.NoError(t, said.Write([]live.Piece{{Member: "bob", Kind: live.Text, Text: "not for this page"}, {Member: "alice", Kind: live.Text, Text: "I look at "},
-			{Member: "alice", Kind: live.Again}, {Member: "alice", Kind: live.Progress, Text: "ok"}, {Member: "alice", Kind: live.End}}))
+			{Member: "alice", Kind: live.Think, Text: "where is it?"}, {Member: "alice", Kind: live.Again}, {Member: "alice", Kind: live.Progress, Text: "ok"}, {Member: "alice", Kind: live.End}}))
 		select {
 		case <-over:
 			return true
@@ -114,7 +114,7 @@ func TestWordsStream(t *testing.T) {
 			return false
 		}
 	})
-	for _, want := range []string{`{"kind":"text","text":"I look at "}`, `{"kind":"again"}`, `{"kind":"progress","text":"ok"}`} {
+	for _, want := range []string{`{"kind":"text","text":"I look at "}`, `{"kind":"think","text":"where is it?"}`, `{"kind":"again"}`, `{"kind":"progress","text":"ok"}`} {
 		if !strings.Contains(p.words, want) {
 			t.Errorf("%s is missing in %s", want, p.words)
 		}

@@ -11,7 +11,8 @@ import (
 // piece is a piece of what a member says while it streams in, or of what its tool prints. It is for the eye only: some
 // may be missing, and the transcript has all a moment later.
 type piece struct {
-	// Kind is "text", "again" (the words so far are void), "end" (the transcript has the reply) or "progress".
+	// Kind is "text", "think" (the model's thinking), "again" (the words so far are void), "end" (the transcript has
+	// the reply) or "progress".
 	Kind string `json:"kind"`
 	Part int    `json:"part,omitempty"` // of the reply, which only rises
 	Text string `json:"text,omitempty"`
@@ -29,6 +30,8 @@ func (s *Server) followSpeech(ctx context.Context, name muster.Name, spoken chan
 		switch e := turn.Event.(type) {
 		case loop.TextDelta:
 			p = piece{"text", e.Part, e.Text}
+		case loop.ThinkingDelta:
+			p = piece{"think", e.Part, e.Text}
 		case loop.ReplyDiscarded:
 			p = piece{Kind: "again"}
 		case loop.TurnEnded:

@@ -1,6 +1,6 @@
 // The panel at the side: a task with its diff, the conversation of a member, or what was spent. The address of the page
 // says which, so that the way back of the browser leads back.
-import { ask, byId, clean, day, el, followEnd, setText } from "./page.js";
+import { ago, arrange, ask, byId, clean, day, el, followEnd, setText } from "./page.js";
 import { labelName } from "./board.js";
 import { markdown } from "./markdown.js";
 import * as replay from "./replay.js";
@@ -227,7 +227,11 @@ async function drawMember(of) {
     const all = until ? c.said.filter((s) => s.at <= until) : c.said;
     if (isFirst && !all.length) body.append(el("p", { class: "faint nothing" }, "it has said nothing yet"));
     else if (all.length) body.querySelector(".nothing")?.remove();
-    if (all.length) { byId("words")?.remove(); spoken = {}; } // they are in what was read
+    if (all.length) { // the words are in what was read
+      if (all.some((s) => s.kind === "think")) of.thinking ||= spoken.seconds;
+      byId("words")?.remove();
+      spoken = {};
+    }
     for (const s of all) add(of, s);
     if (isFirst) end.resume();
     else end.show();
@@ -260,6 +264,9 @@ function add(of, s) {
     line.append(el("pre", { tabindex: 0 }, s.text));
     if (!call) body.append(line);
     if (s.steps) steps(s.steps);
+  } else if (s.kind === "think") {
+    body.append(el("details", { class: "said think" }, el("summary", {}, thought(of.thinking)), el("div", {}, s.text)));
+    delete of.thinking; // the time of this one
   } else {
     const text = s.kind === "text" ? markdown(s.text) : s.text;
     body.append(el("div", { class: "said " + s.kind, title: day(s.at) }, text));
@@ -289,6 +296,9 @@ function edited(e) {
   return box;
 }
 
+// thought says for how long a member has thought, where it was seen to.
+const thought = (seconds) => "thought" + (seconds ? ` for ${seconds < 60 ? Math.round(seconds) + " s" : ago(seconds)}` : "");
+
 // steps shows the member's own list of steps, as it was taken last.
 function steps(all) {
   const marks = { pending: ["☐", "to do"], in_progress: ["▸", "at it"], completed: ["☑", "done"] };
@@ -304,8 +314,15 @@ let spoken = {}, isDue = false;
 export function hear(name, pieces) {
   if (shown.kind !== "member" || shown.name !== name || replay.isOn()) return;
   for (const p of pieces) {
-    if (p.kind === "again" || (p.kind === "text" && spoken.ended)) spoken = {};
+    if (p.kind === "again" || (["text", "think"].includes(p.kind) && spoken.ended)) spoken = {};
+    if (p.kind === "think") {
+      if (!spoken.since) delete shown.thinking; // that of an earlier reply
+      spoken.since ||= performance.now();
+      spoken.thinking = ((spoken.thinking || "") + p.text).slice(-20000);
+    }
+    if (spoken.since && ["text", "end"].includes(p.kind)) spoken.seconds ||= Math.max(1, (performance.now() - spoken.since) / 1000);
     if (p.kind === "end") {
+      shown.thinking = spoken.seconds;
       Object.assign(spoken, { ended: true, progress: "" });
       changed(); // the transcript has it now
     }
@@ -321,9 +338,19 @@ export function hear(name, pieces) {
   requestAnimationFrame(() => {
     isDue = false;
     let box = byId("words");
-    if (!spoken.text && !spoken.progress) { box?.remove(); return; }
+    if (!spoken.text && !spoken.progress && !spoken.thinking) { box?.remove(); return; }
     if (!box) box = el("div", { id: "words", class: "said text", "aria-live": "off" });
-    box.replaceChildren(markdown(spoken.text || ""), ...(spoken.progress ? [el("pre", {}, spoken.progress)] : []));
+    // The thinking is open until words follow, and then as its reader has it.
+    let thinks = box.querySelector(".think");
+    if (!spoken.thinking) thinks = undefined;
+    else if (!thinks) thinks = el("details", { class: "said think", open: true }, el("summary"), el("div"));
+    if (thinks) {
+      setText(thinks.firstChild, spoken.seconds ? thought(spoken.seconds) : "thinking ...");
+      setText(thinks.lastChild, spoken.thinking);
+      if (spoken.seconds && !thinks.dataset.folded) thinks.open = !(thinks.dataset.folded = "yes");
+    }
+    arrange(box, thinks ? [thinks] : []);
+    box.append(markdown(spoken.text || ""), ...(spoken.progress ? [el("pre", {}, spoken.progress)] : []));
     body.append(box);
     end.show();
   });
