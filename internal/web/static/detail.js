@@ -283,7 +283,7 @@ function edited(e) {
   const box = el("div", { class: "edit", tabindex: 0, role: "group", "aria-label": "What it changes" }, ...rows(e.preview));
   const all = e.lines.length + (e.more || 0);
   if (all > e.preview.length) {
-    const more = el("button", { type: "button", "aria-expanded": false }, `all ${all} lines`);
+    const more = el("button", { type: "button", "aria-expanded": "false" }, `all ${all} lines`);
     more.addEventListener("click", () => {
       const isOpen = more.getAttribute("aria-expanded") === "true";
       box.replaceChildren(...rows(isOpen ? e.preview : e.lines), ...(!isOpen && e.more ? [el("div", { class: "faint" }, `⋯ ${e.more} more lines`)] : []), more);
