@@ -15,11 +15,13 @@ export async function spending(box, s) {
     const rows = Object.entries(sums || {}).sort((a, b) => b[1].dollars - a[1].dollars || b[1].calls - a[1].calls);
     if (!rows.length) continue;
     const lines = rows.map(([key, x]) => {
-      const dollars = x.calls && x.calls === x.unpriced_calls ? "unknown" : (x.unpriced_calls ? "at least " : "") + money(x.dollars);
+      const cost = x.calls && x.calls === x.unpriced_calls ? "unknown" : x.dollars || x.unpriced_calls ? (x.unpriced_calls ? "at least " : "") + money(x.dollars) : "";
       const figures = [x.calls, x.input + (x.cache_write || 0) + (x.cache_write_long || 0), x.cache_read, x.output].map((n) => Number(n || 0).toLocaleString());
-      return [name ? name(key) : key || "-", ...figures, dollars];
+      return [name ? name(key) : key || "-", ...figures, cost];
     });
-    parts.push(el("h3", {}, "By " + title.toLowerCase()), table([title, "Calls", "Input", "Cached", "Output", "Cost"], lines));
+    const titles = [title, "Calls", "Input", "Cached", "Output", "Cost"];
+    const isFree = lines.every((l) => !l.at(-1)); // what costs nothing has no column of costs
+    parts.push(el("h3", {}, "By " + title.toLowerCase()), isFree ? table(titles.slice(0, -1), lines.map((l) => l.slice(0, -1))) : table(titles, lines));
   }
   box.replaceChildren(...parts);
 }
