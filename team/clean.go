@@ -294,7 +294,7 @@ func (x *cleaner) teams(context.Context) error {
 		path := filepath.Join(x.w.Paths().Archive(), a.Name)
 		item := Cleanable{Kind: CleanTeam, Name: a.Name, At: a.At, Size: sizeOf(path)}
 		if a.Moving {
-			item.Kept = "it was cut off: muster archive goes on"
+			item.Kept = "it was cut off: muster archive --yes goes on"
 		}
 		// Through the root of the repository: no link on the way leads out of it.
 		item.remove = func(context.Context) error {

@@ -119,7 +119,7 @@ func (s RunState) Err() error {
 	lines := view.OpenTasks(s.Open, 24, "muster task list")
 	return muster.Errorf(muster.Held, "a team stopped here with %s", text.Count(len(s.Open), "open task")).
 		WithHint("%s\ngo on:                muster resume\ngo on, with a goal:   muster run --add \"GOAL\"\n"+
-			"put it aside:         muster archive", strings.Join(lines, "\n"))
+			"put it aside:         muster archive --yes", strings.Join(lines, "\n"))
 }
 
 // checkStart decides whether a run may start: not beside a living lead, and not over a team that stopped with open
@@ -212,7 +212,7 @@ func (t *Team) Run(ctx context.Context, goal string, s Start) (Summary, error) {
 		}
 		if state.IsStopped && s.Changes == WithChanges {
 			return sum, muster.Errorf(muster.Invalid, "a snapshot of your changes begins a run, and a team stopped "+
-				"here").WithHint("leave --with-changes out\nor put the team aside:  muster archive")
+				"here").WithHint("leave --with-changes out\nor put the team aside:  muster archive --yes")
 		}
 		if state.IsStopped {
 			return t.resume(ctx, goal)

@@ -114,6 +114,7 @@ type Untaken struct {
 	Commits int    `json:"commits"`
 	// IsClear says that nothing is in the way of a merge. Only Target.Mergeable looks.
 	IsClear bool `json:"-"`
+	commits []string
 }
 
 // Untaken returns how many commits have landed that the branch of the user's checkout lacks. It changes nothing.
@@ -123,6 +124,15 @@ func (s Target) Untaken(ctx context.Context) (u Untaken, err error) { return s.u
 
 // Mergeable is Untaken, and looks whether Merge would succeed: IsClear says so.
 func (s Target) Mergeable(ctx context.Context) (u Untaken, err error) { return s.untaken(ctx, true) }
+
+// UntakenTasks is Untaken, with the tasks of these commits.
+func (s Target) UntakenTasks(ctx context.Context) (u Untaken, landed []muster.Task, err error) {
+	if u, err = s.untaken(ctx, false); err != nil || u.Commits == 0 {
+		return u, nil, err
+	}
+	tasks, err := s.now().workspace.Board().List(ctx)
+	return u, landedIn(tasks, u.commits), err
+}
 
 func (s Target) untaken(ctx context.Context, looks bool) (u Untaken, err error) {
 	run, l, err := s.last(ctx)
@@ -143,7 +153,7 @@ func (s Target) untaken(ctx context.Context, looks bool) (u Untaken, err error) 
 		return u, err
 	}
 	commits, err := c.Missing(ctx, state.Tip)
-	u = Untaken{Branch: c.Branch, Target: run.Target, Commits: len(commits)}
+	u = Untaken{Branch: c.Branch, Target: run.Target, Commits: len(commits), commits: commits}
 	if err != nil || !looks || errDisplaced(state) != nil {
 		return u, err
 	}

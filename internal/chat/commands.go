@@ -34,7 +34,7 @@ var builtin = []Command{
 	{Name: "compact", Args: "[focus]", Does: "shorten the lead's conversation to a summary"},
 	{Name: "clear", Does: "let the lead begin anew, with the goal and the board alone"},
 	{Name: "resume", Does: "go on with a team that stopped; a message does, too"},
-	{Name: "archive", Does: "put its state and lanes aside instead", Muster: []string{"archive"}},
+	{Name: "archive", Does: "put its state and lanes aside instead", Muster: []string{"archive", "--yes"}},
 	{Name: "help", Does: "this"},
 	{Name: "quit", Does: "leave; what is open is kept"},
 }
@@ -82,7 +82,7 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 	case name == "model":
 		s.Face.Print(s.Model(ctx, rest))
 	case name == "archive" && s.HasBegun:
-		s.Face.Print("the team is at work; leave first: /quit, then muster archive")
+		s.Face.Print("the team is at work; leave first: /quit, then muster archive --yes")
 	// A team can be resumed once, and only before anything was said.
 	case name == "resume" && (s.HasBegun || !s.Stopped):
 		s.Face.Print("no team has stopped here")

@@ -16,7 +16,7 @@ func TestArchiveAndStartExcludeEachOther(t *testing.T) {
 	s := require.Value(file.Open(w.dir))(t)
 	defer s.Close()
 	l := require.Value(s.Leases().Acquire(t.Context(), workspace.LeadLease))(t)
-	w.muster(1, "archive")
+	w.muster(1, "archive", "--yes")
 	if !strings.Contains(w.err.String(), "starting the team") {
 		t.Errorf("%s", w.err.String())
 	}

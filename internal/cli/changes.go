@@ -111,7 +111,7 @@ func (a *App) offerMerge(ctx context.Context, t *team.Team, j Job, sum team.Summ
 		fmt.Fprintln(a.Stdout, "more was typed, so nothing is merged: muster merge")
 		return nil
 	}
-	return mergeTarget(ctx, a, t)
+	return mergeTarget(ctx, a, t, later)
 }
 
 // isQuiet waits, and reports whether nothing was typed meanwhile. What was typed stays for whoever reads next.

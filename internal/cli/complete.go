@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"muster/internal/roles"
 	"muster/internal/text"
 	"muster/internal/view"
+	"muster/internal/workspace"
 	"muster/team"
 )
 
@@ -57,7 +59,7 @@ fi
 
 // candidates returns what may stand in one place of a command line. It only reads the state. It runs while somebody
 // waits for the shell, so it reads no more than it needs.
-type candidates func(ctx context.Context, t *team.Team) ([]cobra.Completion, error)
+type candidates func(ctx context.Context, o opened) ([]cobra.Completion, error)
 
 // registerCompletions names, for arguments and flags, what may stand there. Its table is the only place that lists
 // completions.
@@ -106,6 +108,9 @@ func (a *App) registerCompletions(root *cobra.Command) {
 		"team spawn --role":     anyRole,
 		"join --role":           anyRole,
 		"roles":                 known,
+		"archive restore":       archiveNames,
+		"merge":                 archiveNames,
+		"web":                   archiveNames,
 	} {
 		path, flag, isFlag := strings.Cut(path, " --")
 		command, _, err := root.Find(strings.Fields(path))
@@ -136,7 +141,7 @@ func (a *App) completion(find candidates, isFlag bool) cobra.CompletionFunc {
 		}
 		defer o.close()
 		// A part of a list is not offered: it would look as if nothing else could stand there.
-		found, err := find(c.Context(), o.Team)
+		found, err := find(c.Context(), o)
 		if err != nil {
 			return nil, directive
 		}
@@ -152,14 +157,14 @@ func (a *App) completion(find candidates, isFlag bool) cobra.CompletionFunc {
 }
 
 func fixed(all ...cobra.Completion) candidates {
-	return func(context.Context, *team.Team) ([]cobra.Completion, error) { return all, nil }
+	return func(context.Context, opened) ([]cobra.Completion, error) { return all, nil }
 }
 
 // join returns the candidates of several, each once.
 func join(all ...candidates) candidates {
-	return func(ctx context.Context, t *team.Team) (found []cobra.Completion, err error) {
+	return func(ctx context.Context, o opened) (found []cobra.Completion, err error) {
 		for _, find := range all {
-			some, err := find(ctx, t)
+			some, err := find(ctx, o)
 			if err != nil {
 				return nil, err
 			}
@@ -176,11 +181,11 @@ func join(all ...candidates) candidates {
 // each returns a candidate for each item of a list, with what a shell shows beside it. An item for which describe
 // returns no value is left out. What is shown beside a value is cut, so that a candidate stays on one line.
 func each[T any](
-	list func(context.Context, *team.Team) ([]T, error), describe func(T) (value, about string),
+	list func(context.Context, opened) ([]T, error), describe func(T) (value, about string),
 ) candidates {
-	return func(ctx context.Context, t *team.Team) (found []cobra.Completion, err error) {
+	return func(ctx context.Context, o opened) (found []cobra.Completion, err error) {
 		// A part of a list is returned together with the error; the caller then offers nothing.
-		items, err := list(ctx, t)
+		items, err := list(ctx, o)
 		for _, x := range items {
 			value, about := describe(x)
 			if about != "" {
@@ -194,14 +199,14 @@ func each[T any](
 	}
 }
 
-func allTasks(ctx context.Context, t *team.Team) ([]muster.Task, error) {
-	all, _, err := t.Tasks().List(ctx)
+func allTasks(ctx context.Context, o opened) ([]muster.Task, error) {
+	all, _, err := o.Tasks().List(ctx)
 	return all, err
 }
 
 // allMembers lists the members: the lead comes first, as in muster team list.
-func allMembers(ctx context.Context, t *team.Team) ([]team.Member, error) {
-	return t.Members().List(ctx)
+func allMembers(ctx context.Context, o opened) ([]team.Member, error) {
+	return o.Members().List(ctx)
 }
 
 // tasksThat returns the ids of the tasks that match, each with its subject.
@@ -238,8 +243,8 @@ var (
 
 	// decidableRequests are the requests that the user may decide. Requests to other members are left out: approve
 	// and reject refuse them.
-	decidableRequests = each(func(ctx context.Context, t *team.Team) ([]muster.Request, error) {
-		return t.Requests().Pending(ctx)
+	decidableRequests = each(func(ctx context.Context, o opened) ([]muster.Request, error) {
+		return o.Requests().Pending(ctx)
 	}, func(r muster.Request) (id, about string) {
 		if r.To == muster.User || r.To == muster.Lead {
 			id, about = string(r.ID), view.Question(r)+" of "+string(r.From)
@@ -248,21 +253,28 @@ var (
 	})
 
 	// allRequests are those that wait, whoever may decide them.
-	allRequests = each(func(ctx context.Context, t *team.Team) ([]muster.Request, error) {
-		return t.Requests().Pending(ctx)
+	allRequests = each(func(ctx context.Context, o opened) ([]muster.Request, error) {
+		return o.Requests().Pending(ctx)
 	}, func(r muster.Request) (id, about string) {
 		return string(r.ID), view.Question(r) + " of " + string(r.From)
 	})
 
 	// laneNames are the lanes, each with its status.
-	laneNames = each(func(ctx context.Context, t *team.Team) ([]muster.Lane, error) {
-		return t.Lanes().List(ctx)
+	laneNames = each(func(ctx context.Context, o opened) ([]muster.Lane, error) {
+		return o.Lanes().List(ctx)
 	}, func(l muster.Lane) (name, status string) { return string(l.Name), string(l.Status) })
 )
 
-func knownRoles(a *App) func(context.Context, *team.Team) ([]roles.Role, error) {
-	return func(_ context.Context, t *team.Team) ([]roles.Role, error) {
-		return roles.Usable(findRoles(a, t.Root())), nil
+// archiveNames are the archived teams, the last one first.
+var archiveNames = each(func(_ context.Context, o opened) ([]workspace.ArchivedTeam, error) {
+	all, _, err := o.workspace.Archives()
+	slices.Reverse(all)
+	return all, err
+}, func(t workspace.ArchivedTeam) (name, goal string) { return t.Name, cmp.Or(t.Goal, string(t.Team)) })
+
+func knownRoles(a *App) func(context.Context, opened) ([]roles.Role, error) {
+	return func(_ context.Context, o opened) ([]roles.Role, error) {
+		return roles.Usable(findRoles(a, o.Root())), nil
 	}
 }
 

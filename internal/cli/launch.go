@@ -50,6 +50,6 @@ func merger(t *team.Team) func(ctx context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		// A face that is left leaves nothing half done. It is done in this process, because it ends by itself.
 		m, err := team.TargetOf(t).Merge(context.WithoutCancel(ctx))
-		return m.Said + mergedText(view.Screen{}, m), err
+		return m.Said + mergedText(view.Screen{}, m, later), err
 	}
 }

@@ -23,10 +23,9 @@ func openArchive(ctx context.Context, a *App, name string) (opened, error) {
 	if err != nil {
 		return o, err
 	}
-	if archive, isThere := archiveNamed(o.workspace, name); isThere {
+	archive, err := o.workspace.Archived(name)
+	if err == nil {
 		err = copyArchive(ctx, store, o.workspace, archive)
-	} else {
-		err = muster.Errorf(muster.NotFound, "there is no archived team %q", name).WithHint("muster archive list")
 	}
 	if err != nil {
 		o.close()
@@ -53,26 +52,12 @@ func openInMemory(ctx context.Context, a *App, store muster.Store) (opened, erro
 	return opened{t, w}, err
 }
 
-// archiveNamed returns the archived team with a name, if there is one. The name is that of its directory, which is the
-// time at which it was archived: several teams may have had the same name.
-func archiveNamed(w *workspace.Workspace, name string) (workspace.ArchivedTeam, bool) {
-	all, _, _ := w.Archives() // what cannot be read has no team to show
-	for _, t := range all {
-		if t.Name == name {
-			return t, true
-		}
-	}
-	return workspace.ArchivedTeam{}, false
-}
-
 // copyArchive copies what is looked at of an archived team. What cannot be read is left out, as it is of a team at
 // work: a line that is damaged hides no other one. The archive stays as it is.
 func copyArchive(ctx context.Context, to muster.Store, w *workspace.Workspace, t workspace.ArchivedTeam) error {
-	// An archive that was interrupted has a part of the team, and the rest is still at its place. The part alone would
-	// look as if the rest had never been.
-	if t.Moving {
-		return muster.Errorf(muster.Invalid, "the archive %s is not complete", t.Name).
-			WithHint("muster archive   goes on with it")
+	// The part of a team that is in an interrupted archive would look as if the rest had never been.
+	if err := workspace.ErrIncomplete(t); err != nil {
+		return err
 	}
 	from, err := file.Open(filepath.Join(paths.Dir(w.Root()).Archive(), t.Name))
 	if err != nil {

@@ -74,6 +74,9 @@ func TestAnArchivedTeamIsLookedAt(t *testing.T) {
 	w.run(t.Context(), 0)
 	_, _, kinds, _ := seen(w, "")
 	w.muster(0, "archive")
+	w.has("put it aside: muster archive --yes")
+	w.muster(0, "archive", "--yes")
+	w.has("2 landed commits are not in main yet (muster merge 2")
 	entries, err := os.ReadDir(filepath.Join(w.dir, ".team", "archive"))
 	if err != nil || len(entries) != 1 {
 		t.Fatal(entries, err)
@@ -101,6 +104,25 @@ func TestAnArchivedTeamIsLookedAt(t *testing.T) {
 	require.NoError(t, o.Journal().Emit(t.Context(), muster.Event{Kind: journal.RunNote}))
 	if after := listing(t, filepath.Join(w.dir, ".team")); !slices.Equal(before, after) {
 		t.Errorf("there were the files %q, and are %q", before, after)
+	}
+	// What it has landed is taken by its name, and without one where no other team is here.
+	w.muster(1, "merge", "nothing")
+	w.muster(0, "merge")
+	w.has("2 commits of muster/", "came to main by fast-forward")
+	w.muster(0, "merge", entries[0].Name())
+	w.has("everything is in main already")
+	w.muster(0, "archive", "restore", entries[0].Name())
+	w.muster(0, "task", "list")
+	w.has("2  completed")
+}
+
+// has wants texts in what the last command has printed.
+func (w *world) has(texts ...string) {
+	w.Helper()
+	for _, text := range texts {
+		if !strings.Contains(w.out.String(), text) {
+			w.Errorf("no %q in\n%s", text, w.out.String())
+		}
 	}
 }
 

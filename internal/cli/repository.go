@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -258,65 +257,4 @@ func findingsText(p view.Paint, all workspace.Findings) string {
 			text.PadColumns(f.Area, width) + "  " + strings.ReplaceAll(lines, "\n", newline) + "\n"
 	}
 	return out
-}
-
-// newArchiveCommand returns muster archive, which archives the team, and its command list. It is the only command that
-// may work on state of which an interrupted archive has moved a part: it goes on with it. Workspace.Archive checks what
-// App.change checks for other commands.
-func newArchiveCommand(a *App) *cobra.Command {
-	// An archive that cannot be read is reported and hides no other one.
-	read := func(_ context.Context, o opened) ([]workspace.ArchivedTeam, error) {
-		all, unreadable, err := o.workspace.Archives()
-		for _, err := range unreadable {
-			explain(a.Stderr, muster.PlainText(err), "")
-		}
-		return all, err
-	}
-	c := newGroup("archive [list]", "put an ended or stopped team's state and lanes aside",
-		&cobra.Command{Use: "list", Short: "what was put aside", Args: namedArgs(),
-			RunE: list(a, "nothing was put aside yet", read, archiveTable)})
-	c.Long = "Everything is kept: the state in .team/archive/, each lane as a commit under refs/muster/archive/.\n" +
-		"Task ids go on afterwards."
-	c.RunE = func(c *cobra.Command, args []string) error {
-		o, err := a.open(c.Context())
-		if err != nil {
-			return putAside(c.Context(), a, err)
-		}
-		defer o.close()
-		// The state may be moved in part already, and the workspace is opened all the same.
-		// Interrupted, the command is to be called again: the archive goes on where it was.
-		t, err := o.workspace.Archive(c.Context())
-		return a.printLine(t, err, "%s and %s are put aside in %s", text.Count(t.Tasks, "task"),
-			text.Count(len(t.Lanes), "lane"),
-			workspace.Relative(o.workspace, filepath.Join(o.workspace.Paths().Archive(), t.Name)))
-	}
-	return c
-}
-
-// putAside moves state away that is not the user's own, for which opening it was refused. Any other refusal stays.
-func putAside(ctx context.Context, a *App, refused error) error {
-	w, err := openUnverified(ctx, a)
-	if err != nil {
-		return refused
-	}
-	defer w.Close()
-	if found, err := w.Find(ctx); errors.Is(err, muster.ErrInvalid) || found.IsOwn {
-		return refused
-	}
-	dir, err := w.PutAside(ctx)
-	return a.printLine(map[string]string{"dir": dir}, err, "the state that was here is put aside, unread, in %s", dir)
-}
-
-// archiveTable returns archived teams as a table. A team whose archive was interrupted has no goal to show yet; the
-// table says in its place how to go on.
-func archiveTable(all []workspace.ArchivedTeam) view.Table {
-	t := view.Table{Titles: []string{"NAME", "TEAM", ">TASKS", ">LANDED", ">LANES", "GOAL"}, Wide: 5}
-	for _, s := range all {
-		goal := view.Text(text.OneLine(s.Goal))
-		if s.Moving {
-			goal = view.Cell{Text: "interrupted: muster archive goes on", Tone: view.Bad}
-		}
-		t.Row(s.Name, s.Team, s.Tasks, s.Landed, len(s.Lanes), goal)
-	}
-	return t
 }

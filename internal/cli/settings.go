@@ -181,7 +181,7 @@ func applyRunSettings(
 	run muster.Run, flags map[string]string, s *config.Settings, secrets *redact.Secrets,
 ) error {
 	const keeps = "the team that stopped keeps its %s, %s: leave --%s out, " +
-		"or put the team aside first with muster archive"
+		"or put the team aside first with muster archive --yes"
 	// A name or a branch that is the same as before is accepted, so that a command can be repeated as it was typed.
 	for _, x := range []struct{ flag, what, kept string }{
 		{"team", "name", string(run.Team)}, {"land", "branch", run.Target},

@@ -70,7 +70,7 @@ func TestOtherTerminals(t *testing.T) {
 	beside := w.muster(1, "run", "--model", model, "another goal")
 	w.has("the second run", beside.stderr, "a lead is at work on this repository in another process", fmt.Sprint(run.cmd.Process.Pid), "muster mail send lead")
 	w.muster(1, "resume", "--model", model)
-	w.has("archive", w.muster(1, "archive").stderr, "alive")
+	w.has("archive", w.muster(1, "archive", "--yes").stderr, "alive")
 
 	// A task wakes whom it is for.
 	w.muster(0, "task", "add", "quick", "-d", "Write quick.")

@@ -47,7 +47,7 @@ const (
 	usersGit    = "for d in .worktrees/*/; do git -C $d status; git -C $d diff; done"
 	// The user has changed nothing else, so that what these change is theirs.
 	musterRemoves = "muster undo 1\nmuster doctor --repair\nmuster worktree remove task-1-work\nmuster clean --yes\n" +
-		"muster archive"
+		"muster archive --yes"
 )
 
 // The longest times: of a run, and of each command of the user's after it. A call of the member may take two minutes.

@@ -153,5 +153,5 @@ func (r *Registry) CheckState(repo Repository) error {
 		why = "it belongs to the repository that this one is a copy of (" + filepath.Dir(mark.Original) + ")"
 	}
 	return muster.Errorf(muster.Invalid, "the team's state in %s is not used: %s", strings.Join(dirs, ", "), why).
-		WithHint("take it over:   muster adopt\nput it aside:   muster archive")
+		WithHint("take it over:   muster adopt\nput it aside:   muster archive --yes")
 }

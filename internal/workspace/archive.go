@@ -34,6 +34,8 @@ type ArchivedTeam struct {
 	Lanes  map[string]string `json:"lanes,omitempty"`  // name -> ref
 	NextID muster.TaskID     `json:"next_id"`          // the first id of the new board
 	Moving bool              `json:"moving,omitempty"` // not everything is moved yet
+	// Restoring says that it is on its way back: see Restore. Moving is true then.
+	Restoring bool `json:"restoring,omitempty"`
 }
 
 // Archives returns the teams that were archived, the oldest first, and an error for each that cannot be read.
@@ -44,7 +46,8 @@ func (w *Workspace) Archives() (all []ArchivedTeam, unreadable []error, err erro
 		return nil, nil, durable.Unreadable(files.FS(), dir, err)
 	}
 	for _, name := range slices.Sorted(slices.Values(names)) {
-		if fi, err := files.FS().Stat(filepath.Join(dir, name)); err != nil || !fi.IsDir() {
+		// A restore removes the empty directory last.
+		if below, err := files.FS().Names(filepath.Join(dir, name)); err != nil || len(below) == 0 {
 			continue
 		}
 		if t, err := readArchived(files, w.Paths(), name); err != nil {
@@ -76,48 +79,70 @@ func readArchived(files *durable.Files, dir paths.Dir, name string) (t ArchivedT
 // Archive puts an ended or stopped team aside: its state goes to .team/archive, and each lane becomes a commit under
 // refs/muster/archive. First it writes a note of where everything goes (paths.Dir.Moving), and everybody who would
 // change what is moved stops at the note. Interrupted anywhere, it goes on when it is called again.
-func (w *Workspace) Archive(ctx context.Context) (t ArchivedTeam, err error) {
+func (w *Workspace) Archive(ctx context.Context) (ArchivedTeam, error) {
 	if err := w.CheckOutsideTools(ctx); err != nil {
-		return t, err
+		return ArchivedTeam{}, err
 	}
 	if !w.HasState() {
-		return t, ErrNoTeam
+		return ArchivedTeam{}, ErrNoTeam
 	}
-	a := &archiver{w: w, files: stateFiles(w)}
-	release, err := a.acquire(ctx, ArchiveLease,
-		"another process is putting the team aside right now", "muster archive list")
+	a := newArchiver(w)
+	release, err := a.exclude(ctx)
 	if err != nil {
-		return t, err
+		return ArchivedTeam{}, err
 	}
 	defer release()
-	if err := a.refuseAlive(ctx); err != nil {
-		return t, err
+	err = a.archive(ctx)
+	return a.ArchivedTeam, err
+}
+
+// exclude excludes every process that would bring the team to life, undo or archive, until release is called. The error
+// is Held while one does, or while the team is alive.
+func (a *archiver) exclude(ctx context.Context) (release func(), err error) {
+	var held []func()
+	release = func() {
+		for _, end := range slices.Backward(held) {
+			end()
+		}
 	}
-	// Before it is a host, a process that brings the team to life holds this lease.
-	release, err = a.acquire(ctx, LeadLease, "another process is just starting the team", "muster stop")
-	if err != nil {
-		return t, err
+	for _, l := range []struct{ name, busy, hint string }{
+		{ArchiveLease, "another process is putting the team aside right now", "muster archive list"},
+		// Before it is a host, a process that brings the team to life holds this lease.
+		{LeadLease, "another process is just starting the team", "muster stop"},
+		{UndoLease, "muster undo is at work in another process", "muster task list"},
+	} {
+		if l.name == LeadLease {
+			if err := a.refuseAlive(ctx); err != nil {
+				release()
+				return nil, err
+			}
+		}
+		end, err := a.acquire(ctx, l.name, l.busy, l.hint)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		held = append(held, end)
 	}
-	defer release()
-	release, err = a.acquire(ctx, UndoLease, "muster undo is at work in another process", "muster task list")
-	if err != nil {
-		return t, err
-	}
-	defer release()
+	return release, nil
+}
+
+// archive is Archive for a caller that excludes the others.
+func (a *archiver) archive(ctx context.Context) error {
 	// The note goes first: from here on whoever would change the state stops, and a killed archive is gone on with.
 	if err := a.begin(ctx); err != nil {
-		return a.ArchivedTeam, err
+		return err
 	}
 	// Again: a process that joined before the note was written may be alive. Who joins from now on sees the note.
-	if err = a.refuseAlive(ctx); err == nil {
+	err := a.refuseAlive(ctx)
+	if err == nil {
 		err = a.lanes(ctx)
 	}
 	// Nothing of the state was moved yet, so without the note everybody may go on with it.
 	if err != nil {
-		return a.ArchivedTeam, errors.Join(err, a.undo())
+		return errors.Join(err, a.undo())
 	}
-	err = a.move(ctx)
-	return a.ArchivedTeam, err
+	return a.move(ctx)
 }
 
 // acquire takes a lease. The error is Held, with the given sentence and hint, while another process has it.
@@ -147,6 +172,8 @@ type archiver struct {
 	files *durable.Files
 }
 
+func newArchiver(w *Workspace) *archiver { return &archiver{w: w, files: stateFiles(w)} }
+
 // path returns a path in the archive of this team.
 func (a *archiver) path(parts ...string) string {
 	return filepath.Join(append([]string{a.w.Paths().Archive(), a.Name}, parts...)...)
@@ -168,21 +195,36 @@ func (a *archiver) begin(ctx context.Context) error {
 	data, _, err := a.files.ReadFile(note)
 	if err == nil {
 		a.ArchivedTeam, err = readArchived(a.files, w.Paths(), strings.TrimSpace(string(data)))
+		if err == nil && a.Restoring {
+			err = errRestoreInterrupted(a.Name)
+		}
 		return err
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return durable.Unreadable(a.files.FS(), note, err)
 	}
-	run, errRun := w.runs.Look(ctx)
-	tasks, errTasks := w.Board().List(ctx)
-	members, errMembers := w.Roster(ctx).List(ctx)
-	if err := cmp.Or(errRun, errTasks, errMembers); err != nil {
+	run, isEmpty, err := w.isEmpty(ctx)
+	if err != nil {
 		return err
 	}
 	// An empty archive would only be in the way of the list.
-	if len(tasks)+len(members)+len(w.Board().Corrupt()) == 0 && run.StartedAt == 0 {
+	if isEmpty {
 		return muster.Errorf(muster.NotFound, "there is nothing to put aside").WithHint("muster archive list")
 	}
+	return a.beginNew(ctx, run)
+}
+
+// isEmpty reports whether there is no team: no task, no member, no run.
+func (w *Workspace) isEmpty(ctx context.Context) (run muster.Run, isEmpty bool, err error) {
+	run, errRun := w.runs.Look(ctx)
+	tasks, errTasks := w.Board().List(ctx)
+	members, errMembers := w.Roster(ctx).List(ctx)
+	return run, len(tasks)+len(members)+len(w.Board().Corrupt()) == 0 && run.StartedAt == 0,
+		cmp.Or(errRun, errTasks, errMembers)
+}
+
+func (a *archiver) beginNew(ctx context.Context, run muster.Run) error {
+	w := a.w
 	now := w.options.Clock.Now()
 	name := filepath.Base(freePath(filepath.Join(w.Paths().Archive(), now.Local().Format("20060102-150405"))))
 	a.ArchivedTeam = ArchivedTeam{Name: name, Team: w.Name(ctx), Goal: run.Goal, At: muster.UnixTime(now), Moving: true}
@@ -190,8 +232,11 @@ func (a *archiver) begin(ctx context.Context) error {
 	if err := a.save(); err != nil {
 		return err
 	}
-	return a.files.Replace(note, []byte(a.Name+"\n"))
+	return a.note()
 }
+
+// note writes the note that names this archive.
+func (a *archiver) note() error { return a.files.Replace(a.w.Paths().Moving(), []byte(a.Name+"\n")) }
 
 // freePath returns the path, or one with a number behind it where something is there already.
 func freePath(path string) string {
@@ -234,6 +279,9 @@ func (a *archiver) lanes(ctx context.Context) error {
 	return nil
 }
 
+// staying are the directories of .team that no archive has.
+var staying = []string{"locks", "hosts", "scratch", "archive", "cache"}
+
 // move moves what is still there. Locks and hosts stay, because leases are counted on, and so do scratch checkouts,
 // which hold nothing that lands, and the archive itself.
 func (a *archiver) move(ctx context.Context) error {
@@ -249,7 +297,7 @@ func (a *archiver) move(ctx context.Context) error {
 		{filepath.Join(dir.Worktrees(), "events.jsonl"), "lane_events.jsonl"},
 		{filepath.Join(dir.Worktrees(), "events.old.jsonl"), "lane_events.old.jsonl"}}
 	for _, e := range entries {
-		if !slices.Contains([]string{"locks", "hosts", "scratch", "archive", "cache"}, e.Name()) {
+		if !slices.Contains(staying, e.Name()) {
 			moves = append(moves, [2]string{filepath.Join(dir.Team(), e.Name()), filepath.Join("team", e.Name())})
 		}
 	}

@@ -100,8 +100,17 @@ func (w *Workspace) CheckNotArchiving(ctx context.Context) error {
 	if busy, err := w.store.Leases().Held(ctx, ArchiveLease); err != nil || busy {
 		return cmp.Or(err, ErrArchiving())
 	}
-	return muster.Errorf(muster.Invalid, "putting the last team aside (%s) was interrupted",
-		strings.TrimSpace(string(data))).WithHint("muster archive")
+	name := strings.TrimSpace(string(data))
+	if t, err := readArchived(files, w.Paths(), name); err == nil && t.Restoring {
+		return errRestoreInterrupted(name)
+	}
+	return muster.Errorf(muster.Invalid, "putting the last team aside (%s) was interrupted", name).
+		WithHint("muster archive --yes")
+}
+
+func errRestoreInterrupted(name string) error {
+	return muster.Errorf(muster.Invalid, "bringing the archived team %s back was interrupted", name).
+		WithHint("muster archive restore %s", name)
 }
 
 // ErrArchiving returns the error for a start while another process archives the team.

@@ -250,7 +250,7 @@ func ConfirmTarget(ctx context.Context, w *Workspace, team muster.Name, target, 
 	}
 	return muster.Errorf(muster.Invalid,
 		"the team's record says that its work lands on %q, and you have named no such branch for it", target).
-		WithHint("if it is right:   muster run --add --land BRANCH \"GOAL\"\nput it aside:     muster archive")
+		WithHint("if it is right:   muster run --add --land BRANCH \"GOAL\"\nput it aside:     muster archive --yes")
 }
 
 // commonDir returns git's common directory of the repository whose main worktree has this root. There .git is a

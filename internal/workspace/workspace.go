@@ -9,7 +9,8 @@
 // The main types are Workspace (the services), Runs (the run's record) and Unverified (state that muster did not make).
 // The files: workspace.go (Open and the services), lazy.go, verify.go (only state that muster made is used), runs.go,
 // change.go (what a command must respect before it changes anything), check.go, documents.go and repair.go (what doctor
-// does and says), trial.go, overwritten.go (what other programs changed while a team works), archive.go and adopt.go.
+// does and says), trial.go, overwritten.go (what other programs changed while a team works), archive.go, restore.go and
+// adopt.go.
 //
 // The package keeps these invariants:
 //

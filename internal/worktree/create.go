@@ -32,8 +32,8 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	if err != nil {
 		return muster.Lane{}, err
 	}
-	lane := muster.Lane{Name: name, Path: filepath.Join(l.options.Dir, string(name)), Branch: branchName + string(name),
-		TaskID: task, Status: muster.LaneCreating, Base: commit, CreatedAt: muster.UnixTime(time.Now())}
+	lane := l.newLane(name)
+	lane.TaskID, lane.Base = task, commit
 	// The lease is held until the lane is made or undone. While it is held, no recovery touches the row that names it.
 	maker, release, err := l.CheckDirs.leases.acquire(makerLease)
 	if err != nil {
@@ -77,6 +77,11 @@ func (l *Lanes) Create(ctx context.Context, name muster.Name, task muster.TaskID
 	}
 	failpoint.Hit("lane.active")
 	return lane, l.events.record(ctx, lane, event{kind: journal.LaneCreated, name: "worktree.create.after"})
+}
+
+func (l *Lanes) newLane(name muster.Name) muster.Lane {
+	return muster.Lane{Name: name, Path: filepath.Join(l.options.Dir, string(name)), Branch: branchName + string(name),
+		Status: muster.LaneCreating, CreatedAt: muster.UnixTime(time.Now())}
 }
 
 func errHasLane(name muster.Name) error {

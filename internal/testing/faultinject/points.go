@@ -65,7 +65,7 @@ var (
 		"registry", "memory", "receipts", "places"}
 	streams = []string{"events", "claim_events", "lane_events", "transcripts", "inbox", "spend", "rejected",
 		"torn"}
-	moved = []string{"events", "lane_events", "tasks", "transcripts", "team"}
+	moved = []string{"events", "lane_events", "tasks", "transcripts", "team", "archive"}
 
 	ofDocuments = []Point{
 		{"put.begin", "nothing of the new content"},
@@ -93,7 +93,7 @@ var (
 		{"segments.move.moved", "its name says how much is delivered; the directory is not synced"},
 		{"segments.move.end", "all of it"},
 	}
-	ofMoved = []Point{ // files that are moved whole: a full journal file, the archive, what a repair replaces
+	ofMoved = []Point{ // files that are moved whole: a full journal file, what an archive has, what a repair replaces
 		{"move.begin", "it has its name"},
 		{"move.moved", "it has its new name; the directories are not synced"},
 		{"move.end", "all of it"},

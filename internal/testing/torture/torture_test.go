@@ -109,6 +109,29 @@ func checkArchived(t *testing.T, root string) string {
 	return ""
 }
 
+// archiveNamed gives the one archive a name.
+func archiveNamed(t *testing.T, root, name string) {
+	all, err := filepath.Glob(root + "/.team/archive/2*")
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	require.NoError(t, os.Rename(all[0], filepath.Join(filepath.Dir(all[0]), name)))
+}
+
+// checkRestored returns what is wrong after an archived team was brought back.
+func checkRestored(t *testing.T, root string) (wrong string) {
+	for name, want := range map[string]string{".tasks/task_1.json": "one", ".team/members/alice.json": "coder",
+		".team/inbox/alice.jsonl": "hello", ".worktrees/try/file": "precious", ".tasks/meta.json": `"next_id": 2`} {
+		if data := gittest.Read(t, root, name); strings.Count(data, want) != 1 {
+			wrong += name + " has " + data + "\n"
+		}
+	}
+	if left, _ := filepath.Glob(root + "/.team/archive/[^.]*"); len(left) > 0 { // without what killed processes staged
+		wrong += strings.Join(left, " ")
+	}
+	return wrong
+}
+
 const leftover = ".tasks/.left.json.abcdefghijkl.tmp" // of a killed process
 
 var damaged = []string{".tasks/meta.json", ".worktrees/index.json", ".team/config.json"}
@@ -137,18 +160,21 @@ func checkRepaired(t *testing.T, root string) (wrong string) {
 	return wrong
 }
 
-// TestMaintenanceIsKilledAtEveryPoint kills "muster archive", and "muster doctor --repair" of a damaged state, at every
-// point that they pass, and gives the command again. Then all is done, and nothing is lost or there twice.
+// TestMaintenanceIsKilledAtEveryPoint kills "muster archive" and its "restore", and "muster doctor --repair" of a damaged
+// state, at every point that they pass, and gives the command again. Then all is done, and nothing is lost or there twice.
 func TestMaintenanceIsKilledAtEveryPoint(t *testing.T) {
 	tier.All(t)
 	gittest.Env(t)
 	for name, c := range map[string]struct {
 		args   []string
+		before []string // a command
 		damage func(t *testing.T, root string)
 		check  func(t *testing.T, root string) (wrong string)
 	}{
-		"archive": {[]string{"archive"}, func(*testing.T, string) {}, checkArchived},
-		"repair":  {[]string{"doctor", "--repair"}, damage, checkRepaired},
+		"archive": {[]string{"archive", "--yes"}, nil, func(*testing.T, string) {}, checkArchived},
+		"restore": {[]string{"archive", "restore", "one"}, []string{"archive", "--yes"},
+			func(t *testing.T, root string) { archiveNamed(t, root, "one") }, checkRestored},
+		"repair": {[]string{"doctor", "--repair"}, nil, damage, checkRepaired},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, err := (&session{dir: t.TempDir()}).newEnv(t.Context(), "my work")
@@ -158,7 +184,10 @@ func TestMaintenanceIsKilledAtEveryPoint(t *testing.T) {
 			// A task, a member with a mail, a lane with work in it.
 			for _, args := range [][]string{{"task", "add", "one"}, {"team", "spawn", "alice", "--role", "coder"},
 				{"mail", "send", "alice", "hello"}, {"worktree", "create", "try", "--task", "1"},
-				{"worktree", "run", "try", "echo precious > file"}} {
+				{"worktree", "run", "try", "echo precious > file"}, c.before} {
+				if args == nil {
+					continue
+				}
 				_, err := run("", args...)
 				require.NoError(t, err)
 			}
@@ -186,7 +215,8 @@ func TestMaintenanceIsKilledAtEveryPoint(t *testing.T) {
 				}
 				// A command that was killed after its last step says that it has nothing left to do.
 				_, err := run("", c.args...)
-				if err != nil && !strings.Contains(err.Error(), "nothing to put aside") {
+				if err != nil && !strings.Contains(err.Error(), "nothing to put aside") &&
+					!strings.Contains(err.Error(), "no archived team") {
 					t.Errorf("killed at %s, then it ends with %v", p, err)
 				}
 				if wrong := c.check(t, a.Root()); wrong != "" {
