@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"muster"
@@ -296,9 +297,13 @@ type Diff struct {
 	Comments []Comment `json:"comments,omitempty"`
 }
 
+// FileChange is what a task has changed of a file.
+type FileChange = treediff.FileChange
+
 // Diff returns what a task has changed: its landed commit, or all that its lane holds beyond the target, uncommitted
-// files too. The error is NotFound for a task that has changed nothing because nobody has begun it.
-func (s Tasks) Diff(ctx context.Context, id muster.TaskID) (Diff, error) {
+// files too. With files it returns only their changes. The error is NotFound for a task that has changed nothing because
+// nobody has begun it.
+func (s Tasks) Diff(ctx context.Context, id muster.TaskID, files ...string) (Diff, error) {
 	w := s.t.services()
 	_, from, to, err := s.sides(ctx, w, id)
 	if err != nil {
@@ -308,11 +313,14 @@ func (s Tasks) Diff(ctx context.Context, id muster.TaskID) (Diff, error) {
 	if err != nil {
 		return Diff{}, err
 	}
-	d, err := treediff.DiffOf(ctx, repo, from, to)
+	d, err := treediff.DiffOf(ctx, repo, from, to, files...)
 	if err != nil {
 		return Diff{}, err
 	}
 	comments, err := commentsOn(ctx, w, id)
+	if len(files) > 0 {
+		comments = slices.DeleteFunc(comments, func(c Comment) bool { return !slices.Contains(files, c.File) })
+	}
 	locate(d, comments)
 	return Diff{d, comments}, err
 }

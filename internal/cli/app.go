@@ -33,6 +33,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log"
@@ -96,6 +97,8 @@ type App struct {
 	// secretList are the values of secrets, as secretValues found them first.
 	secretList []string
 
+	noHelp error // why no help was printed
+
 	log     *slog.Logger // nil if nobody asked for one; see logger
 	logFile *os.File
 }
@@ -143,7 +146,8 @@ func (a *App) Run(ctx context.Context) int {
 	// Building the commands needs no context: cobra gives each command the one of ExecuteContext.
 	root := a.root()                            //nolint:contextcheck
 	root.SetArgs(append([]string{}, a.Args...)) // cobra takes those of the process in place of nil
-	code := a.exit(ctx, root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
+	code := a.exit(ctx, cmp.Or(err, a.noHelp))
 	a.closeLog(ctx, code)
 	return code
 }
@@ -207,7 +211,6 @@ func (a *App) root() *cobra.Command {
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
-	root.SetHelpFunc(help)
 	// A flag that cobra refuses is an error of usage: it exits with 2 and names the command whose help says more.
 	root.SetFlagErrorFunc(flagError)
 	f := root.PersistentFlags()
@@ -253,6 +256,7 @@ func (a *App) root() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
+	setHelp(a, root)
 	// The completions come last, because they are registered with commands that exist.
 	a.registerCompletions(root)
 	return root

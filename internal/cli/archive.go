@@ -22,7 +22,7 @@ import (
 // with it. Workspace.Archive and Workspace.Restore check what App.change checks for other commands.
 func newArchiveCommand(a *App) *cobra.Command {
 	var yes bool
-	c := newGroup("archive [list|restore NAME]", "put a team's state and lanes aside, and bring them back",
+	c := newGroup("archive", "put a team's state and lanes aside, and bring them back",
 		&cobra.Command{Use: "list", Short: "what was put aside", Args: namedArgs(),
 			RunE: func(c *cobra.Command, _ []string) error { return listArchives(c.Context(), a) }},
 		newRestoreCommand(a))

@@ -6,15 +6,18 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/config"
 	"muster/internal/roles"
 	"muster/internal/text"
 	"muster/internal/view"
 	"muster/internal/workspace"
+	"muster/llm/catalogue"
 	"muster/team"
 )
 
@@ -27,7 +30,7 @@ func newCompletionCommand(a *App) *cobra.Command {
 		Long: "bash:  muster completion bash > ~/.local/share/bash-completion/completions/muster\n" +
 			"zsh:   muster completion zsh > \"${fpath[1]}/_muster\"\n" +
 			"fish:  muster completion fish > ~/.config/fish/completions/muster.fish\n" +
-			"It completes tasks, members, questions and lanes too."}
+			"It completes tasks, members, questions, lanes, models and files of a difference too."}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		switch root := c.Root(); args[0] {
 		case "bash":
@@ -114,7 +117,7 @@ func (a *App) registerCompletions(root *cobra.Command) {
 	} {
 		path, flag, isFlag := strings.Cut(path, " --")
 		command, _, err := root.Find(strings.Fields(path))
-		switch complete := a.completion(find, isFlag); {
+		switch complete := a.completion(find, isFlag, further[path]); {
 		case err != nil: // this program does not have it
 		case isFlag:
 			// The only error is that the flag has completions already.
@@ -123,17 +126,71 @@ func (a *App) registerCompletions(root *cobra.Command) {
 			command.ValidArgsFunction = complete
 		}
 	}
+	a.completeModels(root)
 	_ = root.MarkPersistentFlagDirname("dir") // it exists
 }
 
-// completion completes the value of a flag, or the first argument of a command. The arguments behind the first are free
-// text or commands, for which there is nothing to offer. Where the state of this directory is missing or cannot be
-// read, nothing is offered: a shell has no place for an error message.
-func (a *App) completion(find candidates, isFlag bool) cobra.CompletionFunc {
+// completeModels completes --model of c and its commands with the models that are known. It needs no team.
+func (a *App) completeModels(c *cobra.Command) {
+	if c.LocalNonPersistentFlags().Lookup("model") != nil {
+		// The only error is that the flag has completions already.
+		_ = c.RegisterFlagCompletionFunc("model",
+			func(*cobra.Command, []string, string) (all []cobra.Completion, _ cobra.ShellCompDirective) {
+				for _, m := range config.ReadEndpoints(a.configOptions("")).Models(catalogue.All()) {
+					all = append(all, m.Provider+"/"+m.Name)
+				}
+				return all, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+			})
+	}
+	for _, sub := range c.Commands() {
+		a.completeModels(sub)
+	}
+}
+
+// further has what may stand behind the first argument of a command.
+var further = map[string]func(args []string) candidates{
+	"diff": func(args []string) candidates { return changedFiles(args[0], args[1:], "") },
+	"review": func(args []string) candidates {
+		if len(args) > 1 {
+			return fixed() // the text
+		}
+		return changedFiles(args[0], nil, ":")
+	},
+}
+
+// changedFiles are the files of a task's difference but for those that are named already, each with end behind it.
+func changedFiles(task string, named []string, end string) candidates {
+	return each(func(ctx context.Context, o opened) ([]team.FileChange, error) {
+		id, err := strconv.Atoi(strings.TrimPrefix(task, "#"))
+		if err != nil {
+			return nil, err
+		}
+		d, err := o.Tasks().Diff(ctx, muster.TaskID(id))
+		return d.Files, err
+	}, func(f team.FileChange) (file, lines string) {
+		if slices.Contains(named, f.File) || text.OneLine(f.File) != f.File {
+			return "", ""
+		}
+		return f.File + end, fmt.Sprintf("+%d -%d", f.Added, f.Deleted)
+	})
+}
+
+// completion completes the value of a flag, or the first argument of a command. Behind the first it completes what
+// further has, which may be nil: most are free text or commands. Where the state of this directory is missing or cannot
+// be read, nothing is offered: a shell has no place for an error message.
+func (a *App) completion(
+	find candidates, isFlag bool, further func(args []string) candidates,
+) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-		if len(args) > 0 && !isFlag {
+		directive := cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		find := find
+		switch {
+		case isFlag || len(args) == 0:
+		case further == nil:
 			return nil, cobra.ShellCompDirectiveNoFileComp
+		default:
+			find = further(args)
+			directive |= cobra.ShellCompDirectiveNoSpace // a line or another file may follow
 		}
 		o, err := a.look(c.Context())
 		if err != nil {
@@ -148,6 +205,9 @@ func (a *App) completion(find candidates, isFlag bool) cobra.CompletionFunc {
 		// The value of a flag may be a list with commas. A shell replaces the whole word, so the values before the last
 		// comma stand in front of each candidate.
 		for i := range found {
+			if value, _, _ := strings.Cut(found[i], "\t"); strings.HasSuffix(value, ":") {
+				directive |= cobra.ShellCompDirectiveNoSpace // a line follows
+			}
 			if isFlag {
 				found[i] = typed[:strings.LastIndexByte(typed, ',')+1] + found[i]
 			}

@@ -13,22 +13,21 @@ import (
 	"muster/team"
 )
 
-// newDiffCommand returns muster diff, which shows what a task has changed. Its answer is one text, as all that this
-// program prints: a pager can be put behind it.
+// newDiffCommand returns muster diff, which shows what a task has changed.
 func newDiffCommand(a *App) *cobra.Command {
 	var stat bool
-	c := &cobra.Command{Use: "diff TASK", Args: namedArgs("TASK"),
+	c := &cobra.Command{Use: "diff TASK [FILE...]", Args: namedArgs("TASK", "[FILE...]"),
 		Short: "what a task has changed: in its lane, or as it has landed",
 		Long: "Of a task that is under way it shows all that its lane has and the target has not,\n" +
-			"uncommitted files too."}
+			"uncommitted files too. With FILE, a path from the root, only what has changed there."}
 	c.Flags().BoolVar(&stat, "stat", false, "only the files, and how many lines")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		id, err := parseTaskID(c, args[0])
 		if err != nil {
 			return err
 		}
-		return a.looking(nil, func(c *cobra.Command, o opened, _ []string) error {
-			d, err := o.Tasks().Diff(c.Context(), id)
+		return a.looking(nil, func(c *cobra.Command, o opened, args []string) error {
+			d, err := o.Tasks().Diff(c.Context(), id, args[1:]...)
 			if err != nil {
 				return hintAtList(err)
 			}

@@ -13,6 +13,7 @@ import (
 	"muster"
 	"muster/internal/config"
 	"muster/internal/demo"
+	"muster/internal/editdist"
 	"muster/internal/paths"
 	"muster/internal/proc"
 	"muster/internal/redact"
@@ -78,7 +79,11 @@ func unknownModel(s config.Settings, environ []string) string {
 	if s.Effort != "" {
 		think = "it is asked for the effort that you name"
 	}
-	return "nothing is known of the model " + config.Stored(s.Model) + ": " + limit + ", and " + think
+	near := ""
+	if c.URL == "" { // a server of the user's own has models of its own
+		near = editdist.DidYouMean(config.NearModels(s.Model, s.Endpoints.Models(catalogue.All())))
+	}
+	return "nothing is known of the model " + config.Stored(s.Model) + near + ": " + limit + ", and " + think
 }
 
 // openTeam returns the team that a job is about. It is the only place that makes the configuration of package team from

@@ -89,20 +89,70 @@ func (a *App) textOrStdin(text string) (string, error) {
 // maxStdin is how many bytes of a text are read from standard input.
 const maxStdin = 1 << 20
 
-// help prints what a command is for and how it is called. An error of writing is not reported: there is nobody to
-// tell. It replaces the help of cobra, which has no groups of flags and no example.
-func help(c *cobra.Command, _ []string) {
-	w := c.OutOrStdout()
-	every := c.InheritedFlags()
-	if !c.HasParent() {
-		every = c.PersistentFlags()
-		fmt.Fprintf(w, "muster: %s\n\n  muster run \"GOAL\" --check \"go test ./...\"\n", c.Short)
-	} else {
-		// The short text has no capital letter and no full stop, because lists show it.
-		fmt.Fprintf(w, "%s\n\n  %s\n", strings.ToUpper(c.Short[:1])+c.Short[1:]+".", c.UseLine())
-		if c.Long != "" {
-			fmt.Fprintf(w, "\n%s\n", strings.TrimSpace(c.Long))
+// setHelp makes c and its commands print our help, which begins with examples and leaves the flags of every command to
+// "muster help flags". The help of a command that does not exist is an error.
+func setHelp(a *App, root *cobra.Command) {
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		// The function of cobra returns no error.
+		if c.HasSubCommands() {
+			a.noHelp = knownCommand(c, c.Flags().Args())
 		}
+		if a.noHelp == nil {
+			help(c)
+		}
+	})
+	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "what a command does and takes",
+		ValidArgsFunction: func(
+			_ *cobra.Command, args []string, _ string,
+		) (all []cobra.Completion, _ cobra.ShellCompDirective) {
+			found, _, _ := root.Find(args)
+			for _, sub := range found.Commands() {
+				if sub.IsAvailableCommand() || sub.Name() == flagsTopic {
+					all = append(all, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+				}
+			}
+			return all, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, rest, err := root.Find(args)
+			if err == nil && c.HasSubCommands() {
+				err = knownCommand(c, rest)
+			}
+			if err != nil {
+				return err
+			}
+			return c.Help()
+		}})
+	// It cannot be run, so no list of commands has it.
+	root.AddCommand(&cobra.Command{Use: flagsTopic, Short: "the flags of every command"})
+}
+
+// flagsTopic is what "muster help" takes beside the names of commands.
+const flagsTopic = "flags"
+
+// help prints what a command is for and how it is called. An error of writing is not reported: there is nobody to
+// tell.
+func help(c *cobra.Command) {
+	w := c.OutOrStdout()
+	path := strings.TrimSpace(strings.TrimPrefix(c.CommandPath(), "muster"))
+	switch {
+	case path == flagsTopic:
+		fmt.Fprintf(w, "The flags of every command.\n\n%s", c.Root().PersistentFlags().FlagUsagesWrapped(100))
+		return
+	case path == "":
+		fmt.Fprintf(w, "muster: %s\n\n", c.Short)
+	default:
+		// The short text has no capital letter and no full stop, because lists show it.
+		fmt.Fprintf(w, "%s\n\n", strings.ToUpper(c.Short[:1])+c.Short[1:]+".")
+	}
+	for _, e := range examples[path] {
+		fmt.Fprintf(w, "  %s\n", e)
+	}
+	if c.HasParent() {
+		fmt.Fprintf(w, "\nUsage\n  %s\n", c.UseLine())
+	}
+	if c.Long != "" {
+		fmt.Fprintf(w, "\n%s\n", strings.TrimSpace(c.Long))
 	}
 	for _, g := range c.Groups() {
 		section(w, g.Title, c, g.ID)
@@ -110,11 +160,15 @@ func help(c *cobra.Command, _ []string) {
 	if c.HasParent() {
 		section(w, "Commands", c, "")
 	}
-	flags(w, "Flags", c.LocalNonPersistentFlags().FlagUsagesWrapped(100))
-	flags(w, "Flags of every command", every.FlagUsagesWrapped(100))
-	if !c.HasParent() {
-		fmt.Fprintf(w, "\nmuster COMMAND --help says more.\n")
+	if usages := c.LocalNonPersistentFlags().FlagUsagesWrapped(100); usages != "" {
+		fmt.Fprintf(w, "\nFlags\n%s", usages)
 	}
+	if !c.HasParent() {
+		fmt.Fprintf(w, "\nmuster COMMAND --help says more. ")
+	} else {
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "Flags of every command: muster help %s\n", flagsTopic)
 }
 
 // section prints the commands of a group, each with what it is for. A command that only has commands of its own is
@@ -139,13 +193,5 @@ func section(w io.Writer, title string, c *cobra.Command, group string) {
 	}
 	if len(t.Rows) > 0 {
 		fmt.Fprintf(w, "\n%s\n%s", title, t.Draw(view.Screen{}))
-	}
-}
-
-// flags prints the usages of flags, if there are any. Local flags and those of every command are sections of their
-// own.
-func flags(w io.Writer, title, usages string) {
-	if usages != "" {
-		fmt.Fprintf(w, "\n%s\n%s", title, usages)
 	}
 }

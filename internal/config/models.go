@@ -9,6 +9,7 @@ import (
 
 	"muster"
 	"muster/internal/editdist"
+	"muster/llm/catalogue"
 )
 
 // The providers that a model's name can begin with.
@@ -47,6 +48,9 @@ func ParseModel(s string) (Choice, error) {
 	case !isShort(s):
 		return invalid("a model's name is printable and has at most %d bytes, not %d: %s", maxName, len(s), howNamed)
 	case !ok || strings.ContainsAny(provider, ":@ "):
+		if guess := editdist.DidYouMean(NearModels(s, catalogue.All())); guess != "" {
+			return invalid("%q is not a model's name%s: muster models lists all that are known", s, guess)
+		}
 		return invalid("%q is not a model's name: %s", withoutQuery(s), howNamed)
 	case !slices.Contains(providerNames(), provider):
 		return c, errNoProvider(provider)
@@ -71,6 +75,31 @@ func ParseModel(s string) (Choice, error) {
 		return invalid("%q names no model: %s", provider+"/", howNamed)
 	}
 	return c, nil
+}
+
+// NearModels returns up to three names of models that word may mean, as provider/model: what contains it, or else what
+// differs by a slip of the fingers.
+func NearModels(word string, all []catalogue.Model) (near []string) {
+	const most = 3
+	word = strings.ToLower(word)
+	if len(word) < 3 {
+		return nil
+	}
+	distances := map[string]int{}
+	for _, m := range all {
+		full, name := m.Provider+"/"+m.Name, strings.ToLower(m.Name)
+		switch d := min(editdist.Distance(word, strings.ToLower(full)), editdist.Distance(word, name)); {
+		case d <= 2:
+			distances[full] = d
+		case strings.Contains(strings.ToLower(full), word):
+			distances[full] = 1
+		default:
+			continue
+		}
+		near = append(near, full)
+	}
+	slices.SortStableFunc(near, func(a, b string) int { return distances[a] - distances[b] })
+	return near[:min(len(near), most)]
 }
 
 // errNoProvider is the error for the name of a model that begins with no provider. The name may be that of an endpoint

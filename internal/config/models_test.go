@@ -30,7 +30,11 @@ func TestParseModel(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"claude-sonnet-5":            "is not a model's name",
+		"claude-sonnet-5":            "is not a model's name (did you mean anthropic/claude-sonnet-5",
+		"Sonnet":                     "(did you mean anthropic/claude-sonnet-5-5 or anthropic/claude-sonnet-5 or",
+		"gtp-5.5":                    "(did you mean openai/gpt-5.5 or",
+		"gpt":                        "(did you mean openai/gpt-",
+		"x":                          "is not a model's name: a model is named like",
 		"":                           "is not a model's name",
 		"antropic/x":                 "(did you mean anthropic?)",
 		"anthropic/":                 "names no model",

@@ -39,13 +39,15 @@ const (
 	maxQuoted    = 4 << 20  // bytes of the largest file of which LineOf returns a line
 )
 
-// DiffOf compares two commits or trees.
-func DiffOf(ctx context.Context, repo *git.Repo, from, to string) (Diff, error) {
+// DiffOf compares two commits or trees: all files, or those with these paths.
+func DiffOf(ctx context.Context, repo *git.Repo, from, to string, files ...string) (Diff, error) {
 	d := Diff{From: from, To: to}
 	var out bytes.Buffer
 	_, err := repo.Do(ctx, git.Call{Dir: repo.CommonDir(), Bare: true, Out: &out, MaxOut: maxDiff,
 		Settings: []git.Setting{{Key: "core.bigFileThreshold", Value: comparedFile}},
-		Args:     []string{"diff", "--no-color", "--no-renames", "-z", "--numstat", "--patch", from, to, "--"}})
+		Env:      []string{"GIT_LITERAL_PATHSPECS=1"},
+		Args: append([]string{"diff", "--no-color", "--no-renames", "-z", "--numstat", "--patch", from, to, "--"},
+			files...)})
 	stat, patch, isWhole := strings.Cut(out.String(), "\x00\x00")
 	d.Text = patch
 	if errors.Is(err, git.ErrTooMuch) && isWhole {
