@@ -82,6 +82,8 @@ type App struct {
 	// screenShape is how Stdout will be shown where it is no terminal itself: the conversation shows what its commands
 	// print. Nil: Stdout says it itself.
 	screenShape *view.Screen
+	// otherConfigHome takes the place of XDG_CONFIG_HOME; "": nothing does.
+	otherConfigHome string
 	// joined returns the members of the team that is open, in the order in which they joined; nil: none is.
 	joined func() []muster.Name
 
@@ -160,7 +162,7 @@ func secretValues(a *App) []string {
 	}
 	values := append(redact.FromEnviron(a.Env), config.ReadEndpoints(a.configOptions("")).Secrets()...)
 	// A file that cannot be read has no settings. Whoever reads the settings says so.
-	own, _ := durable.ReadRegular(config.UserFile(a.env("XDG_CONFIG_HOME")), config.MaxSize)
+	own, _ := durable.ReadRegular(config.UserFile(a.configHome()), config.MaxSize)
 	values = append(values, redact.InText(string(own))...)
 	before := ""
 	for _, arg := range a.Args {

@@ -42,6 +42,8 @@ func (r runCommands) demo() *cobra.Command {
 		// The flags of this command must not choose the directory of the demo again.
 		there := *r.App // the same program, started in the demo's repository
 		there.Dir, there.dir = dir, ""
+		// The user's rules, hooks and budgets are for their own work: no one could answer a question of theirs here.
+		there.otherConfigHome = filepath.Join(dir, ".git", "no-settings")
 		if keep == "" { // what is remembered of the repository goes with it, and needs no home directory
 			there.Env = append(slices.Clip(r.Env), "XDG_STATE_HOME="+filepath.Join(dir, ".git", "state"))
 		}

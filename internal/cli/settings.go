@@ -25,7 +25,7 @@ import (
 // configOptions say where settings are read from. Outside a repository the user's own hold. The environment is that
 // of the App, so that a test is independent of the settings of its user.
 func (a *App) configOptions(root string) config.Options {
-	return config.Options{Root: root, Environ: a.Env, UserDir: a.env("XDG_CONFIG_HOME"), Start: a.start()}
+	return config.Options{Root: root, Environ: a.Env, UserDir: a.configHome(), Start: a.start()}
 }
 
 // start returns the directory in which the user is, relative to the worktree that has it; "" is the top. One of the
@@ -49,9 +49,12 @@ func (a *App) start() string {
 	}
 }
 
+// configHome returns the directory below which the user's settings are, "" for the usual one.
+func (a *App) configHome() string { return cmp.Or(a.otherConfigHome, a.env("XDG_CONFIG_HOME")) }
+
 // userDir returns the directory of the user's own settings, "" if there can be none.
 func userDir(a *App) string {
-	file := config.UserFile(a.env("XDG_CONFIG_HOME"))
+	file := config.UserFile(a.configHome())
 	if file == "" {
 		return ""
 	}

@@ -17,6 +17,8 @@ import (
 func TestDemo(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t)
+	// The user's own rules are not for the demo, in which no one could answer.
+	w.write(filepath.Join(w.base, "home", ".config", "muster", "config.yaml"), "permissions: {ask: [bash]}\nbudget.team: 0.01\n")
 	out := w.muster(0, "demo", "--keep", filepath.Join(w.base, "demo"))
 	if list := w.git("status", "--porcelain", "--ignored"); list != "" {
 		t.Errorf("the demo wrote into the repository where it was started:\n%s", list)

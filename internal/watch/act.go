@@ -18,6 +18,7 @@ import (
 // is made of the next overview, which the event of the decision brings.
 func answer(m *model, r muster.Request, approve bool, scope muster.RequestScope, words string) tea.Cmd {
 	now := m.o.Now
+	m.answered = m.detail.key
 	return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
 		got, isFirst, err := t.Answer(ctx, r.ID, approve, scope, strings.TrimSpace(words))
 		if err != nil || isFirst {

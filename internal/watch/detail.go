@@ -34,8 +34,9 @@ const maxRows = 20_000
 
 // detail is what the right side shows. It is replaced as a whole when something else is selected.
 type detail struct {
-	key string // the row or the page that it belongs to
-	row row    // as it was when it was selected: a request that was answered stays readable
+	arrived time.Time // when it was shown without a key of the user's
+	key     string    // the row or the page that it belongs to
+	row     row       // as it was when it was selected: a request that was answered stays readable
 
 	// These were asked for beside the overview, and are empty until the answers have come.
 	said    []team.Said // of a member

@@ -3,10 +3,12 @@ package watch
 import (
 	"slices"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
 	"muster"
+	"muster/internal/terminal"
 )
 
 // binding is what some keys do. The help line shows those with a short text that can be used right now.
@@ -34,10 +36,11 @@ func isMoving(m *model) bool { return m.focus != paneDetail }
 // isReading reports whether the focus is on the right side.
 func isReading(m *model) bool { return m.focus == paneDetail }
 
-// hasRequest reports whether a question is shown that nobody has answered, as far as is known here.
+// hasRequest reports whether a question is shown that nobody has answered, as far as is known here. One that has come
+// by itself must have stood for a moment, so that a key which was meant for another one does not answer it.
 func hasRequest(m *model) bool {
 	r := m.detail.question()
-	return r != nil && r.Status == muster.RequestPending
+	return r != nil && r.Status == muster.RequestPending && time.Since(m.detail.arrived) >= terminal.AnswerAfter
 }
 
 // asksForLonger reports whether the question that is shown can be approved for longer than once.
@@ -53,6 +56,25 @@ func isMail(m *model) bool { return m.detail.key == "need mail" || m.detail.key 
 
 // hasTask reports whether what is shown is about a task.
 func hasTask(m *model) bool { return m.detail.taskID() != 0 }
+
+// hasOwnTask reports whether the member that is shown has a task.
+func hasOwnTask(m *model) bool { return m.detail.row.member != nil && m.detail.row.member.Task != 0 }
+
+// showOwnDiff goes to the task of the member that is shown, and shows what it has changed.
+func showOwnDiff(m *model) tea.Cmd {
+	m.detail.hasDiff = true
+	return m.jump(taskKey(m.detail.row.member.Task))
+}
+
+// nextNeed goes to the next thing that waits for the user, and to the first one behind the last.
+func nextNeed(m *model) tea.Cmd {
+	l := &m.lists[paneNeeds]
+	if m.last == paneNeeds && m.detail.row.need != nil {
+		l.at = (l.at + 1) % len(l.rows)
+	}
+	m.focus, m.last = paneNeeds, paneNeeds
+	return m.show()
+}
 
 // isSearching reports whether there are matches to go to.
 func isSearching(m *model) bool { return m.detail.hits.pattern != nil }
@@ -70,7 +92,8 @@ func both(all ...func(*model) bool) func(*model) bool {
 func (m *model) bindings() []binding {
 	diff := binding{"d", "d", "diff", "show or hide what the task has changed", hasTask,
 		toggle(func(m *model) *bool { return &m.detail.hasDiff })}
-	return slices.Concat(answerKeys(), []binding{diff}, teamKeys(), viewKeys(), moveKeys())
+	owners := binding{"d", "d", "diff", "go to the difference of the member's task", hasOwnTask, showOwnDiff}
+	return slices.Concat(answerKeys(), []binding{diff, owners}, teamKeys(), viewKeys(), moveKeys())
 }
 
 // answerKeys are the keys that write something to the team about what is shown. Each acts on what the right side shows,
@@ -116,12 +139,14 @@ func toggle(field func(m *model) *bool) func(*model) tea.Cmd {
 // viewKeys are the keys that change what is shown. None of them changes the team, so all of them may be tried.
 func viewKeys() []binding {
 	isBoard := func(m *model) bool { return m.focus == paneBoard }
+	hasNeeds := func(m *model) bool { return len(m.lists[paneNeeds].rows) > 0 }
 	isLong := func(m *model) bool { return m.detail.row.member != nil || m.detail.key == pageEvents }
 	isDiff := func(m *model) bool { return m.detail.isDiff() && m.detail.width >= minTwoColumns }
 	page := func(key string) func(*model) tea.Cmd { return func(m *model) tea.Cmd { return m.showPage(key) } }
 	return []binding{
 		{"n", "n", "next", "go to the next match", isSearching, step(true)},
 		{"N", "N", "", "go to the match before", isSearching, step(false)},
+		{"n", "n", "next", "go to the next thing that waits for you", hasNeeds, nextNeed},
 		{"s", "s", "split", "show both sides of a diff beside each other, or one below the other", isDiff,
 			toggle(func(m *model) *bool { return &m.detail.isSplit })},
 		{"o", "o", "all output", "show or hide long outputs, and the details of events", isLong,
@@ -193,6 +218,7 @@ func moveKeys() []binding {
 // that it answers stays on the right side, and can be read.
 func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 	i, name := m.input, k.String()
+	m.hasChosen = true
 	if i == nil {
 		m.message = toldMsg{}
 		for _, b := range m.bindings() {

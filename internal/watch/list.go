@@ -59,6 +59,11 @@ func (l *list) find(key string) bool {
 	return i >= 0
 }
 
+// has reports whether a row is there.
+func (l *list) has(key string) bool {
+	return slices.ContainsFunc(l.rows, func(r row) bool { return r.key == key })
+}
+
 // text is what a filter finds a row by.
 func (r row) text() string {
 	switch {

@@ -55,6 +55,9 @@ type model struct {
 	landed           int           // how many tasks had landed when untaken was asked for
 	untaken          *team.Untaken // nil: it is not known
 	hasMouse         bool          // false: the terminal has the mouse, and selects text with it
+	hasChosen        bool          // the user has pressed a key or the mouse
+	answered         string        // the key of the need that the user has answered last
+	goal             string        // of a run that could not begin, which is offered again
 }
 
 // newModel returns a screen without a team. Its size is that of most terminals until bubbletea says the true one.
@@ -86,7 +89,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case toldMsg:
 		m.message = msg
 	case teamMsg:
-		m.isBusy, m.message = false, toldMsg(msg)
+		if m.isBusy, m.message = false, toldMsg(msg); !msg.bad {
+			m.goal = ""
+		}
 		return m, readUntaken(m, true)
 	case untakenMsg:
 		m.untaken = msg.known()
@@ -145,19 +150,30 @@ func (m *model) apply(msg changedMsg) tea.Cmd {
 		m.problem = told(msg.err, "").text
 		return nil
 	}
-	isFirst := !m.hasTeam
+	isFirst, hadNeeds := !m.hasTeam, len(m.lists[paneNeeds].rows) > 0
 	m.o, m.hasTeam, m.subject = msg.overview, true, msg.overview.Subjects()
 	_, m.isLeft = m.o.Run.Left(m.o.Tasks)
 	m.setRows()
 	untaken := readUntaken(m, false)
-	if !isFirst {
+	hasNeeds := len(m.lists[paneNeeds].rows) > 0
+	switch {
+	case hasNeeds && (isFirst || !hadNeeds && !m.hasChosen):
+		// The screen opens on what waits for the user, and goes there while the user has chosen nothing else.
+		m.focus, m.last = paneNeeds, paneNeeds
+	case !isFirst && m.answered != "" && m.detail.key == m.answered && !m.lists[paneNeeds].has(m.answered):
+		// What was answered gives way to what the cursor is on now.
+		if m.answered = ""; !hasNeeds {
+			m.last = paneMembers
+		}
+		m.focus = m.last
+	case !isFirst:
 		return tea.Batch(untaken, m.refresh())
 	}
-	// The screen opens on what waits for the user, and otherwise on the lead.
-	if len(m.lists[paneNeeds].rows) > 0 {
-		m.focus, m.last = paneNeeds, paneNeeds
+	shown := m.show()
+	if !isFirst {
+		m.detail.arrived = time.Now()
 	}
-	return tea.Batch(untaken, m.show())
+	return tea.Batch(untaken, shown)
 }
 
 // setRows fills the lists from the overview. A list that has lost its last row while it had the focus gives it to the

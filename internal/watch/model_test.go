@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -47,6 +49,47 @@ func TestARefreshMovesNothing(t *testing.T) {
 	o.Tasks[3].Status = muster.Completed
 	s.send(changedMsg{overview: o})
 	s.has("TASK 2 counter", ">  2 working  counter")
+}
+
+// n goes to what waits for the user, one after the other; d on a member shows what its task has changed.
+func TestKeysThatGoElsewhere(t *testing.T) {
+	s := open(t, 120, 30)
+	s.team.diff = diff
+	s.keys("tab", "down", "down")
+	s.keys("n")
+	s.has("PLAN for 4 reader")
+	s.keys("n")
+	s.has("TASK 7")
+	s.keys("n", "n")
+	s.has("PLAN for 4 reader")
+	s.keys("tab", "down") // a member with a task
+	s.keys("d")
+	s.has("TASK 4 reader", "return 0")
+}
+
+// A question that comes is shown at once while the user has chosen nothing, and what was answered gives way.
+func TestQuestionsComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quiet := func() view.Overview {
+			o := overview()
+			o.Requests, o.Needy, o.Mail = nil, nil, 0
+			return o
+		}
+		s := openWith(t, 120, 30, quiet())
+		s.hasNot("PLAN")
+		s.send(changedMsg{overview: overview()})
+		s.has("PLAN for 4 reader")
+		time.Sleep(time.Minute)
+		s.keys("a")
+		o := overview()
+		o.Requests = nil
+		s.send(changedMsg{overview: o})
+		s.hasNot("PLAN for 4 reader")
+		s.has("TASK 7")
+		s.send(changedMsg{overview: quiet()})
+		s.send(changedMsg{overview: overview()})
+		s.hasNot("PLAN for 4") // the user has chosen something
+	})
 }
 
 func TestTheMouseSelectsAndScrolls(t *testing.T) {

@@ -30,6 +30,7 @@ func (m *model) paneAt(x, y int) (pane, row int) {
 // click selects what is clicked. While a line is typed a click does nothing, because it could change what is answered.
 func (m *model) click(x, y int) tea.Cmd {
 	pane, row := m.paneAt(x, y)
+	m.hasChosen = true
 	// In the switcher a click goes there, as Enter does.
 	if m.goTo != nil && pane == paneDetail && row >= 0 && m.goTo.top+row < len(m.goTo.rows) {
 		key := m.goTo.rows[m.goTo.top+row].key

@@ -2,6 +2,8 @@ package watch
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"muster"
 )
@@ -14,9 +16,28 @@ func TestAPlanIsApprovedWithOneKey(t *testing.T) {
 	o := overview()
 	o.Requests = nil
 	s.send(changedMsg{overview: o})
-	s.has("PLAN approved for 4 reader", "approved by user at", "undo: git revert")
-	s.keys("a", "A", "r") // it is decided, and no other request takes its place under the key
+	s.has("TASK 7 fuzzing", "plan for 4 of carol is approved") // the next that waits
+	s.keys("a", "A", "r")
 	s.did(`answer 7f2c91aa true ""`)
+}
+
+// Where another question takes the place of one that was answered, the key must be pressed when it has been seen.
+func TestAKeyAnswersOneQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 80, 24)
+		next := plan
+		next.ID, next.TaskID = "9b", 2
+		o := overview()
+		o.Requests = []muster.Request{next}
+		s.keys("a")
+		s.send(changedMsg{overview: o})
+		s.has("PLAN for 2 counter")
+		s.keys("a", "A", "r", "u")
+		s.did(`answer 7f2c91aa true ""`)
+		time.Sleep(time.Minute)
+		s.keys("a")
+		s.did(`answer 7f2c91aa true ""`, `answer 9b true ""`)
+	})
 }
 
 func TestAPlanIsAnsweredWithWords(t *testing.T) {

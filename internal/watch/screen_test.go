@@ -180,14 +180,16 @@ type screen struct {
 	team *fake
 }
 
-func open(t *testing.T, width, height int) *screen {
+func open(t *testing.T, width, height int) *screen { return openWith(t, width, height, overview()) }
+
+func openWith(t *testing.T, width, height int, o view.Overview) *screen {
 	t.Helper()
 	s := &screen{t, newModel(view.Paint{}, muster.Time(5000)), &fake{untaken: 2}}
 	s.m.ask = func(f func(context.Context, teamAPI) tea.Msg) tea.Cmd {
 		return func() tea.Msg { return f(t.Context(), s.team) }
 	}
 	s.send(tea.WindowSizeMsg{Width: width, Height: height})
-	s.send(changedMsg{overview: overview()})
+	s.send(changedMsg{overview: o})
 	return s
 }
 

@@ -109,8 +109,10 @@ func askGoal(m *model) tea.Cmd {
 		if text = strings.TrimSpace(text); text == "" {
 			return nil
 		}
+		m.goal = text
 		return begin(m, text)
 	}}
+	m.input.insert(m.goal)
 	return nil
 }
 

@@ -102,6 +102,19 @@ func TestATeamThatCannotStartSaysWhy(t *testing.T) {
 	s.did(`begin ""`)
 }
 
+// A goal with which no team could begin is offered again.
+func TestAGoalIsKept(t *testing.T) {
+	s := openAs(t, func(m *model) { m.o.Alive, m.o.Run = false, muster.Run{} })
+	s.team.err = muster.Errorf(muster.Invalid, "no model is set")
+	s.keys("N", "count the words", "enter")
+	s.has("no model is set")
+	s.team.err = nil
+	s.keys("N")
+	s.has("goal of a new run: count the words")
+	s.keys("enter")
+	s.did(`begin "count the words"`, `begin "count the words"`)
+}
+
 // A goal that is empty starts nothing.
 func TestAGoalStartsATeam(t *testing.T) {
 	s := openAs(t, func(m *model) { m.o.Alive, m.o.Run = false, muster.Run{} })
