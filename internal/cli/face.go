@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -163,7 +164,22 @@ func (c *conversation) openCall(ctx context.Context, number string) string {
 	if err != nil {
 		return muster.PlainText(err)
 	}
-	return view.ToolCall(c.paint, call.Tool, call.Input, call.Output, call.HasEnded, call.IsError)
+	input := call.Input
+	e, isEdit := code.EditOf(llm.Call{Name: call.Tool, Input: call.Input})
+	if isEdit { // the difference says the rest
+		var path struct {
+			Path string `json:"path,omitempty"`
+		}
+		_ = json.Unmarshal(input, &path) // a patch names its files itself
+		input, _ = json.Marshal(path)    // a string always can be
+	}
+	whole := view.ToolCall(c.paint, call.Tool, input, call.Output, call.HasEnded, call.IsError)
+	if isEdit {
+		width, _ := view.TerminalWidth(c.app.Stdout)
+		rows := face.EditRows(c.paint, e, 0, editIndent, max(width, 160))
+		whole += "\n  " + c.paint.In(view.Faint, "changes "+e.Counts()) + "\n" + strings.Join(rows, "\n")
+	}
+	return whole
 }
 
 // editIndent is the columns before the lines of an edit.

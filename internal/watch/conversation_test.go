@@ -161,3 +161,12 @@ func TestResizingKeepsThePlace(t *testing.T) {
 		t.Errorf("%q was the first call that is seen, and %q is:\n%s", first, now, s.picture())
 	}
 }
+
+// Below a call that edits a file stands what it changes.
+func TestAnEditIsShown(t *testing.T) {
+	s := open(t, 120, 30)
+	s.team.said = []team.Said{{Pos: 1, At: 4901, Kind: team.SaidCall, Tool: "edit_file", Text: "count.go",
+		Input: []byte(`{"path":"count.go","old_string":"one\ntwo","new_string":"one\n\tthree\u001b[2J\nfour"}`)}}
+	s.keys("tab", "down", "enter")
+	s.has("> edit_file count.go +2 -1", "- two", "+     three[2J", "+ four")
+}

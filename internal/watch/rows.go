@@ -14,7 +14,9 @@ import (
 	"muster/internal/lazyregexp"
 	"muster/internal/markdown"
 	"muster/internal/text"
+	"muster/internal/tool/code"
 	"muster/internal/view"
+	"muster/llm"
 	"muster/team"
 )
 
@@ -239,7 +241,20 @@ func (w rowWriter) layOutSaid(s team.Said) {
 		w.addMarkdown(words)
 		return
 	case team.SaidCall:
+		e, isEdit := code.EditOf(llm.Call{Name: s.Tool, Input: s.Input})
+		if isEdit {
+			words += "  " + e.Counts()
+		}
 		w.add("> "+s.Tool+" "+text.OneLine(words), textRow{who: string(w.d.row.member.Name)})
+		if isEdit {
+			limit := face.PreviewLines
+			if w.d.isWhole {
+				limit = 0
+			}
+			for _, l := range face.EditLines(e, limit) {
+				w.d.rows = append(w.d.rows, textRow{text: "  " + w.clean(l.Text), tone: l.Tone, isCut: true})
+			}
+		}
 		if w.d.calls == nil {
 			w.d.calls = map[string]int{}
 		}
