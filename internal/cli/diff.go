@@ -99,7 +99,7 @@ func newReviewCommand(a *App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.changing(func(c *cobra.Command, o opened, _ []string) error {
+			return a.telling(func(c *cobra.Command, o opened, _ []string) error {
 				m, err := o.Tasks().Comment(c.Context(), id, args[1][:i], line, text)
 				return a.printLine(m, hintAtList(err), "mail sent to %s", m.To)
 			})(c, args)

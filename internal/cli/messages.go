@@ -34,7 +34,7 @@ func (m mailCommands) send() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return m.changing(func(c *cobra.Command, o opened, _ []string) error {
+			return m.telling(func(c *cobra.Command, o opened, _ []string) error {
 				if to != muster.All {
 					return m.sendOne(c.Context(), o.Team, to, body)
 				}

@@ -158,3 +158,31 @@ func (a *App) changing(do action) func(*cobra.Command, []string) error {
 		return do(c, o, args)
 	}
 }
+
+// telling is changing for what a team at work reads or acts on. Where none is at work it says so in a line.
+func (a *App) telling(do action) func(*cobra.Command, []string) error {
+	return a.changing(func(c *cobra.Command, o opened, args []string) error {
+		err := do(c, o, args)
+		if err == nil {
+			noteNoTeam(c.Context(), a, o)
+		}
+		return err
+	})
+}
+
+// noteNoTeam says that no team is at work, and what brings one to work. Before the first run nobody expects one. What
+// cannot be read is not said: the command has done its work.
+func noteNoTeam(ctx context.Context, a *App, o opened) {
+	state, err := o.RunState(ctx)
+	if err != nil || state.Run.StartedAt == 0 {
+		return
+	}
+	if atWork, err := o.Members().HasProcess(ctx); err != nil || atWork {
+		return
+	}
+	next := `muster run "GOAL"`
+	if state.IsStopped || state.Run.EndedAt == 0 {
+		next = "muster resume"
+	}
+	explain(a.Stderr, "no team is at work: "+next, "")
+}

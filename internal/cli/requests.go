@@ -89,7 +89,7 @@ func (r requestCommands) decide(yes bool, use, short string) *cobra.Command {
 		const format = "%s needs a reason, which whoever asked reads: %[1]s %s \"why\""
 		return &usageError{c.CommandPath(), fmt.Sprintf(format, c.CommandPath(), text.OneLine(args[0]))}
 	}
-	c := &cobra.Command{Use: use, Short: short, Args: isComplete, RunE: r.changing(answer)}
+	c := &cobra.Command{Use: use, Short: short, Args: isComplete, RunE: r.telling(answer)}
 	if yes {
 		c.Flags().BoolVar(&forRun, "run", false, "allow what a member asks for until the run ends")
 		c.Flags().BoolVar(&forGood, "always", false, "allow it in this repository for good")

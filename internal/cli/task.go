@@ -50,7 +50,7 @@ func (t taskCommands) add() *cobra.Command {
 			return err
 		}
 		d.Subject = strings.Join(args, " ")
-		return t.changing(func(c *cobra.Command, o opened, _ []string) error {
+		return t.telling(func(c *cobra.Command, o opened, _ []string) error {
 			task, err := o.Tasks().Add(c.Context(), d)
 			return t.printTask(c.Context(), o.Tasks(), task, err, "added")
 		})(c, args)
@@ -80,17 +80,30 @@ func hintAtList(err error) error {
 	return err
 }
 
+// taskChange changes the task with an id, and says what became of it.
+type taskChange func(ctx context.Context, tasks team.Tasks, id muster.TaskID) (task muster.Task, what string, err error)
+
 // onTask returns the function of a command that changes the task that its argument names, and prints the task with
-// what became of it. The id is checked before the workspace is opened.
-func (t taskCommands) onTask(
-	do func(ctx context.Context, tasks team.Tasks, id muster.TaskID) (task muster.Task, what string, err error),
+// what became of it.
+func (t taskCommands) onTask(do taskChange) func(*cobra.Command, []string) error {
+	return t.on(t.changing, do)
+}
+
+// onTeamTask is onTask for a task that a team is to do then: see App.telling.
+func (t taskCommands) onTeamTask(do taskChange) func(*cobra.Command, []string) error {
+	return t.on(t.telling, do)
+}
+
+// on checks the id before it opens the workspace with change.
+func (t taskCommands) on(
+	change func(action) func(*cobra.Command, []string) error, do taskChange,
 ) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		id, err := parseTaskID(c, args[0])
 		if err != nil {
 			return err
 		}
-		return t.changing(func(c *cobra.Command, o opened, _ []string) error {
+		return change(func(c *cobra.Command, o opened, _ []string) error {
 			task, what, err := do(c.Context(), o.Tasks(), id)
 			return t.printTask(c.Context(), o.Tasks(), task, hintAtList(err), what)
 		})(c, args)
@@ -144,7 +157,7 @@ func (t taskCommands) release() *cobra.Command {
 	c := &cobra.Command{Use: "release ID", Short: "take a task from its owner and put it back on the board",
 		Args: namedArgs("ID"), Long: "What the old owner still does for it is refused; its lane is kept."}
 	c.Flags().StringVar(&reason, "reason", "released by the user", "`TEXT` that the events keep")
-	c.RunE = t.onTask(func(ctx context.Context, tasks team.Tasks, id muster.TaskID) (muster.Task, string, error) {
+	c.RunE = t.onTeamTask(func(ctx context.Context, tasks team.Tasks, id muster.TaskID) (muster.Task, string, error) {
 		task, err := tasks.Release(ctx, id, reason)
 		return task, "is back on the board", err
 	})
@@ -155,7 +168,7 @@ func (t taskCommands) release() *cobra.Command {
 func (t taskCommands) retry() *cobra.Command {
 	return &cobra.Command{Use: "retry ID", Args: namedArgs("ID"),
 		Short: "let a task that needs attention be tried again",
-		RunE: t.onTask(func(ctx context.Context, tasks team.Tasks, id muster.TaskID) (muster.Task, string, error) {
+		RunE: t.onTeamTask(func(ctx context.Context, tasks team.Tasks, id muster.TaskID) (muster.Task, string, error) {
 			task, err := tasks.Change(ctx, id, team.TaskChange{Retry: true})
 			return task, "is pending again", err
 		})}
