@@ -276,10 +276,6 @@ func (a *App) workDir() string {
 // env returns the value of an environment variable, or "" when it is not set. It reads App.Env and never the
 // environment of the process, so that tests can set variables without races.
 func (a *App) env(name string) string {
-	for _, kv := range slices.Backward(a.Env) { // the last one holds, as for a process that is started
-		if value, ok := strings.CutPrefix(kv, name+"="); ok {
-			return value
-		}
-	}
-	return ""
+	value, _ := lookup(a.Env, name)
+	return value
 }

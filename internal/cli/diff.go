@@ -42,7 +42,7 @@ func newDiffCommand(a *App) *cobra.Command {
 			})
 		})(c, args)
 	}
-	return c
+	return a.paged(c, "")
 }
 
 // drawDiff returns the difference with what the user has said about its lines. In a pipe that stands before it, so that

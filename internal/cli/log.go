@@ -82,7 +82,7 @@ func newLogCommand(a *App) *cobra.Command {
 			return err
 		})(c, args)
 	}
-	return c
+	return a.paged(c, "follow")
 }
 
 // checkFilter returns an error for a member or a task that nobody has heard of: a mistyped name has no events either.

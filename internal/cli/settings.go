@@ -64,7 +64,8 @@ func userDir(a *App) string {
 // newConfigCommand returns muster config. It works outside of a repository too, where only the settings of the user
 // hold.
 func newConfigCommand(a *App) *cobra.Command {
-	return &cobra.Command{Use: "config", Short: "each setting, its value, and where it came from", Args: namedArgs(),
+	return a.paged(&cobra.Command{Use: "config", Args: namedArgs(),
+		Short: "each setting, its value, and where it came from",
 		Long: "Settings are flags over environment (MUSTER_...) over muster.yaml in the repository over your own\n" +
 			"config.yaml. Names with a dot are levels in the files.",
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -72,8 +73,8 @@ func newConfigCommand(a *App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(values, settingsTable(values).Draw)
-		}}
+			return a.print(values, func(s view.Screen) string { return settingsTable(values, s.Width).Draw(s) })
+		}}, "")
 }
 
 // settingsHere returns what holds for a command without flags of its own.
@@ -90,9 +91,10 @@ func settingsHere(ctx context.Context, a *App) (values []config.Value, err error
 }
 
 // settingsTable returns settings as a table. Defaults are faint, so that what somebody has set stands out. A value
-// that is not set is shown as a dash, because an empty cell would look like an error of the table.
-func settingsTable(values []config.Value) view.Table {
-	t := view.Table{Titles: []string{"NAME", "VALUE", "SOURCE", "ABOUT"}, Wide: 3}
+// that is not set is shown as a dash, because an empty cell would look like an error of the table. On a narrow terminal
+// there is no room for what they are about.
+func settingsTable(values []config.Value, width int) view.Table {
+	t := view.Table{Titles: []string{"NAME", "VALUE", "SOURCE", "ABOUT"}, Wraps: []int{1, 2, 3}}
 	for _, v := range values {
 		// The source names the file, the variable or the flag, so that the user knows where to change the value.
 		source := view.Cell{Text: text.OneLine(string(v.Source))}
@@ -111,6 +113,12 @@ func settingsTable(values []config.Value) view.Table {
 			}
 			t.Row(v.Name, cmp.Or(text.OneLine(v.Withheld.Value), "-"),
 				view.Cell{Text: config.File + why, Tone: view.Bad}, "does not count")
+		}
+	}
+	if width > 0 && width < 100 {
+		t.Titles, t.Wraps = t.Titles[:3], t.Wraps[:2]
+		for i := range t.Rows {
+			t.Rows[i] = t.Rows[i][:3]
 		}
 	}
 	return t

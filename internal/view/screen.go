@@ -111,6 +111,8 @@ type Table struct {
 	Rows   [][]Cell
 	// Wide is the column that is cut when the table is wider than the terminal; -1 means none.
 	Wide int
+	// Wraps are columns whose cells take several lines, in place of Wide, where the table is wider than the terminal.
+	Wraps []int
 }
 
 // Row adds a row. What is no Cell is printed as one line that cannot steer a terminal, so a caller may pass names and
@@ -144,7 +146,7 @@ func (t Table) Draw(s Screen) string {
 	// A cell is padded outside of its colour, so that a coloured background would not reach into the gap.
 	widths := t.columnWidths(all, s.Width)
 	var lines []byte
-	for _, row := range all {
+	for _, row := range t.unfolded(all, widths) {
 		start := len(lines)
 		for i, c := range row {
 			shown := text.CutColumns(c.Text, widths[i])
@@ -163,6 +165,29 @@ func (t Table) Draw(s Screen) string {
 	return string(lines)
 }
 
+// unfolded returns rows with one line in each cell: those of Wraps that are wider than their column go on in rows of
+// their own.
+func (t Table) unfolded(all [][]Cell, widths []int) (rows [][]Cell) {
+	if len(t.Wraps) == 0 {
+		return all
+	}
+	for _, row := range all {
+		first := len(rows)
+		rows = append(rows, slices.Clone(row))
+		for _, i := range t.Wraps {
+			for n, line := range wrap(row[i].Text, widths[i]) {
+				if first+n == len(rows) {
+					rows = append(rows, make([]Cell, len(row)))
+				}
+				cell := row[i]
+				cell.Text = line
+				rows[first+n][i] = cell
+			}
+		}
+	}
+	return rows
+}
+
 // columnWidths returns the width of each column: that of its widest cell. If they do not fit together, the wide column
 // gives up what is missing, but keeps 12 columns, because less of a text says nothing.
 func (t Table) columnWidths(all [][]Cell, width int) []int {
@@ -172,15 +197,29 @@ func (t Table) columnWidths(all [][]Cell, width int) []int {
 			widths[i] = max(widths[i], text.Columns(c.Text))
 		}
 	}
-	if width == 0 || t.Wide < 0 || len(widths) == 0 {
+	if width == 0 || t.Wide < 0 && len(t.Wraps) == 0 || len(widths) == 0 {
 		return widths
 	}
 	sum := len(columnGap) * (len(widths) - 1)
 	for _, n := range widths {
 		sum += n
 	}
-	if over := sum - (width - 1); over > 0 {
+	over := sum - (width - 1)
+	switch {
+	case over <= 0:
+	case len(t.Wraps) == 0:
 		widths[t.Wide] = max(widths[t.Wide]-over, 12)
+	default:
+		room := -over
+		for _, i := range t.Wraps {
+			room += widths[i]
+		}
+		// Who needs least is served first, so that what it leaves goes to the others.
+		byNeed := slices.SortedFunc(slices.Values(t.Wraps), func(a, b int) int { return widths[a] - widths[b] })
+		for n, i := range byNeed {
+			widths[i] = min(widths[i], max(room/(len(byNeed)-n), 12))
+			room -= widths[i]
+		}
 	}
 	return widths
 }
