@@ -21,7 +21,7 @@ func Question(r muster.Request, p view.Paint, now time.Time, subject func(muster
 	from := text.OneLine(string(r.From))
 	q := terminal.Question{ID: string(r.ID), Title: from + " asks: " + view.Question(r),
 		Note: "waits " + view.Duration(view.WaitingTime(r, now)),
-		Keys: []terminal.Key{{Name: "y", Label: "yes"}, {Name: "n", Label: "no, with a reason"}}}
+		Keys: []terminal.Key{{Name: "y", Label: "yes", Settles: true}, {Name: "n", Label: "no, with a reason"}}}
 	plan := strings.TrimSpace(text.Clean(r.Plan))
 	switch r.Kind {
 	case muster.AskPermission:
@@ -46,7 +46,7 @@ func Question(r muster.Request, p view.Paint, now time.Time, subject func(muster
 		q.Note = view.Duration(left) + " left"
 	}
 	if len(r.Asks) > 0 {
-		q.Keys = append(q.Keys, terminal.Key{Name: "Y", Label: "yes, for the whole run"})
+		q.Keys = append(q.Keys, terminal.Key{Name: "Y", Label: "yes, for the whole run", Settles: true})
 	}
 	q.Keys = append(q.Keys, terminal.Key{Name: "v", Label: "all of it"})
 	return q

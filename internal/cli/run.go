@@ -245,7 +245,8 @@ func (a *App) conclude(ctx context.Context, t *team.Team, j Job, sum team.Summar
 			Unreadable: sum.Unread, OffTarget: sum.Off, GoOn: sum.GoOn, Tally: tally, Now: a.Now(),
 			Moved: sum.Forward.Branch, NotMoved: sum.Forward.Why, Detached: sum.Detached, IsTemporary: j.isTemporary,
 			WordsShown: j.Conversation != nil, Markdown: !isPlain(a),
-			Unconfined: !j.Settings.Sandbox.On && !j.isTemporary && j.demoDir == ""} // the demo's commands are known
+			// Of a run in another process the settings are not known here. The demo's commands are known.
+			Unconfined: j.Workspace != nil && !j.Settings.Sandbox.On && !j.isTemporary && j.demoDir == ""}
 		if spent, err := readSpending(ctx, t); err == nil { // the run has ended as it has, whatever it cost
 			end.Spending = spent
 		}

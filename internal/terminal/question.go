@@ -39,6 +39,8 @@ type Question struct {
 type Key struct {
 	Name  string // as bubbletea names it
 	Label string // what it does, such as "yes"; "": it is not shown
+	// Settles says that the question waits no longer after the key.
+	Settles bool
 }
 
 // Answer is the key with which the user has answered a question.
@@ -62,7 +64,7 @@ type questions struct {
 	// pressed is the key whose effect comes at the end of EffectDelay; "" is none. presses counts them.
 	pressed string
 	presses int
-	// sent is when each question was answered.
+	// sent is when each question was settled.
 	sent map[string]time.Time
 }
 
@@ -162,10 +164,13 @@ func (s *screen) takeEffect(press int) {
 		return
 	}
 	s.emit(Answer{ID: current.ID, Key: q.pressed})
-	if q.sent == nil {
-		q.sent = map[string]time.Time{}
+	if slices.ContainsFunc(current.Keys, func(k Key) bool { return k.Name == q.pressed && k.Settles }) {
+		if q.sent == nil {
+			q.sent = map[string]time.Time{}
+		}
+		q.sent[current.ID] = time.Now()
 	}
-	q.sent[current.ID] = time.Now()
+	q.pressed = ""
 	q.update(q.waiting)
 }
 

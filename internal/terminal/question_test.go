@@ -34,7 +34,7 @@ func (k *keyboard) pressed(key, more string) {
 }
 
 var push = Question{ID: "p-1", Title: "bob asks to run a command", Note: "4m left", Lines: []string{"$ git push"},
-	Keys: []Key{{"y", "yes"}, {"n", "no"}, {"v", "all of it"}}}
+	Keys: []Key{{"y", "yes", true}, {"n", "no", false}, {"v", "all of it", false}}}
 
 // One key on an empty input answers the question that has stood for a second. All else is text.
 func TestOneKeyAnswers(t *testing.T) {
@@ -61,6 +61,8 @@ func TestOneKeyAnswers(t *testing.T) {
 			k.Update(tea.KeyPressMsg(tea.Key{Code: 'y', Text: "y"}))
 			k.Update(tea.PasteMsg{Content: "es"})
 		}, nil, "yes"},
+		"it is shown, and answered": {func(k *keyboard) { k.pressed("v", ""); time.Sleep(time.Second); k.pressed("y", "") },
+			[]Event{Answer{"p-1", "v"}, Answer{"p-1", "y"}}, ""},
 		"it is another one now": {func(k *keyboard) { k.pressed("y", ""); k.pressed("y", "") }, []Event{Answer{"p-1", "y"}}, "y"},
 		"answered elsewhere": {func(k *keyboard) {
 			_, effect := k.Update(tea.KeyPressMsg(tea.Key{Code: 'y', Text: "y"}))
@@ -141,7 +143,7 @@ func TestAsk(t *testing.T) {
 	k := newKeyboard(Options{})
 	k.screen.resize(60, 20)
 	k.press("draft")
-	k.screen.Update(askMsg{Question{Title: "the team is at work", Keys: []Key{{"s", "stops it"}, {"esc", "stays"}}, IsModal: true}})
+	k.screen.Update(askMsg{Question{Title: "the team is at work", Keys: []Key{{Name: "s", Label: "stops it"}, {Name: "esc", Label: "stays"}}, IsModal: true}})
 	if shown := k.screen.View().Content; !strings.Contains(shown, "─ the team is at work ─") || !strings.Contains(shown, "s stops it · Esc stays") {
 		t.Errorf("asked:\n%s", shown)
 	}

@@ -16,6 +16,7 @@ func CatchUp(p *Progress, e muster.Event) {
 	}
 	p.presence.Apply(e)
 	p.presence.noteContext(e)
+	p.boardIsOld = true
 }
 
 // MarkStopped says that the members which CatchUp has brought have stopped, and keep what they have claimed. Each is
