@@ -201,13 +201,17 @@ func (s *screen) questionRows(height int) []string {
 	for _, line := range q.Lines {
 		body = append(body, layOutLines(line, width-4, s.options.Colour)...)
 	}
+	var keys []string
 	if ansi.StringWidthWc(foot) > width-6 { // the edge has no room for the keys
-		body, foot = append(body, layOutLines(foot, width-4, false)...), ""
+		keys, foot = layOutLines(foot, width-4, false), ""
 	}
-	if most := min(height-2, maxQuestionRows); len(body) > most {
+	// The keys stay, whatever is left of the text.
+	if most := max(min(height-2, maxQuestionRows)-len(keys), 1); len(body) > most {
 		more := fmt.Sprintf("... %d more rows", len(body)-most+1)
 		body = append(body[:most-1], s.paint(faint, more))
 	}
+	body = append(body, keys...)
+	body = body[:min(len(body), height-2)]
 	return frame{s.options.Accent, title, note, foot}.draw(s, body, width)
 }
 

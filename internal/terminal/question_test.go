@@ -130,6 +130,11 @@ func TestTheFrameOfAQuestion(t *testing.T) {
 │ $ git push                                               │
 ╰─ y yes · n no · v all of it · Tab next ──────────────────╯`)
 		shows(30, 12, "╭─ bob asks to run a comm… ─╮\n│ $ git push                │\n│ y yes · n no · v all of   │\n│ it · Tab next             │")
+		long := push
+		long.Lines = []string{strings.Repeat("word ", 60)}
+		k.Update(statusMsg{Status: Status{Questions: []Question{long}}})
+		shows(30, 16, "│ ... 11 more rows          │\n│ y yes · n no · v all of   │\n│ it                        │")
+		k.Update(statusMsg{Status: Status{Questions: []Question{push, {ID: "p-2"}}}})
 		shows(30, 6, "bob asks to run a command\ny yes · n no")
 		k.Update(tea.KeyPressMsg(tea.Key{Code: 'y', Text: "y"}))
 		shows(80, 24, "╰─ yes in a moment (Esc: not; any other key makes it text) ─")
