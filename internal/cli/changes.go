@@ -104,7 +104,7 @@ func (a *App) offerMerge(ctx context.Context, t *team.Team, j Job, sum team.Summ
 		return nil
 	}
 	fmt.Fprintf(a.Stdout, "\nm  merge it into %s    any other key  leave it\n", text.OneLine(u.Branch))
-	if key, err := readKey(waiting, f); err != nil || key != 'm' && key != 'M' {
+	if key, err := readBytes(waiting, f, 1); err != nil || key != 'm' && key != 'M' {
 		return nil //nolint:nilerr // Ctrl-C is another key, and so is none in time: commands may follow in the shell.
 	}
 	if !isQuiet(waiting, f, terminal.EffectDelay) { // the key was the beginning of a command

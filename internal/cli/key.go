@@ -19,13 +19,18 @@ const keyCtrlC, keyCtrlD = 3, 4
 // readKey waits for one key on a terminal and returns it without an Enter. A key that sends several bytes, such as an
 // arrow, is its first. The error of Ctrl-C is muster.CauseUser, and the cause of ctx where that ends first.
 func readKey(ctx context.Context, f *os.File) (key byte, err error) {
+	return readBytes(ctx, f, 16) // several may come at once
+}
+
+// readBytes is readKey for at most n bytes. What follows them stays for whoever reads next.
+func readBytes(ctx context.Context, f *os.File, n int) (first byte, err error) {
 	state, err := term.MakeRaw(int(f.Fd()))
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = term.Restore(int(f.Fd()), state) }() // nothing can be done about it
 	read := make(chan error, 1)
-	keys := make([]byte, 16) // several may come at once
+	keys := make([]byte, n)
 	// Where ctx ends first the program ends, so the read that still waits does no harm.
 	go func() {
 		n, err := f.Read(keys)

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -78,4 +79,20 @@ func TestAConversationRings(t *testing.T) {
 	if got := rawOf(t, raw); !strings.Contains(got, "work lands on") || strings.Count(got, "they run with your rights") != 1 {
 		t.Errorf("the rights are not said once:\n%s", got)
 	}
+}
+
+// status --watch takes the terminal until Ctrl-C, shows what changes, and leaves the screen as it was.
+func TestStatusIsWatched(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.terminal()
+	s.Keys("clear; muster task add one; muster status --watch", "Enter")
+	s.Wait(`^team repo   no run yet\nBOARD   1 ready$`)
+	add := exec.Command(program.Path(t), "task", "add", "two")
+	add.Dir = w.dir
+	require.NoError(t, add.Run())
+	s.Wait(`BOARD   2 ready$`)
+	s.Keys("C-c")
+	s.Wait(`task 1 added\n\$ $`)
+	s.Cooked()
 }

@@ -252,7 +252,8 @@ func (m *memoryCommands) edited(ctx context.Context, was memory.Memory) (text, d
 	c := m.editor(ctx, draft)
 	c.Stdin, c.Stdout, c.Stderr = in, in, in
 	if err := c.Run(); err != nil {
-		return "", "", muster.Errorf(muster.Unavailable, "the editor failed, and nothing is saved: %w", err).
+		return "", "", muster.Errorf(muster.Unavailable, "the editor %s failed, and nothing is saved: %w",
+			m.editorName(), err).
 			WithHint("your text is in %s", draft)
 	}
 	data, err := os.ReadFile(draft)
@@ -263,10 +264,12 @@ func (m *memoryCommands) edited(ctx context.Context, was memory.Memory) (text, d
 	return string(data), draft, err
 }
 
-// editor returns the user's editor for a file: $VISUAL, $EDITOR or vi, which may have arguments. It runs in the session
-// of this process, with the user's rights.
+// editorName returns the user's editor: $VISUAL, $EDITOR or vi. It may have arguments.
+func (a *App) editorName() string { return cmp.Or(a.env("VISUAL"), a.env("EDITOR"), "vi") }
+
+// editor returns the user's editor for a file. It runs in the session of this process, with the user's rights.
 func (a *App) editor(ctx context.Context, file string) *exec.Cmd {
-	name := cmp.Or(a.env("VISUAL"), a.env("EDITOR"), "vi")
+	name := a.editorName()
 	argv := append(proc.Shell(name+` "$1"`), name, file)
 	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	c.Dir, c.Env = a.workDir(), a.Env
