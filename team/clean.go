@@ -295,6 +295,9 @@ func (x *cleaner) teams(context.Context) error {
 		item := Cleanable{Kind: CleanTeam, Name: a.Name, At: a.At, Size: sizeOf(path)}
 		if a.Moving {
 			item.Kept = "it was cut off: muster archive --yes goes on"
+			if a.Restoring {
+				item.Kept = "bringing it back was cut off: muster archive restore " + a.Name + " goes on"
+			}
 		}
 		// Through the root of the repository: no link on the way leads out of it.
 		item.remove = func(context.Context) error {

@@ -145,8 +145,10 @@ speakers:
 				t.Errorf("no %q in %q", want, all)
 			}
 		}
-		if text := strings.Join(all, "\n"); strings.Contains(text, "<mail ") {
-			t.Errorf("mail is shown as the model reads it: %q", text)
+		for _, tag := range []string{"<mail ", "<auto-claimed>", "<environment>"} {
+			if text := strings.Join(all, "\n"); strings.Contains(text, tag) {
+				t.Errorf("%s is shown as the model reads it: %q", tag, text)
+			}
 		}
 		for who, at := range map[muster.Name]muster.Pos{muster.Lead: last, "nobody": 0} {
 			for s, err := range tm.Members().Conversation(h.Context(), who, at) {

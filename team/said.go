@@ -9,6 +9,7 @@ import (
 
 	"muster"
 	"muster/internal/teammate"
+	"muster/internal/text"
 	"muster/internal/tool/agent"
 	"muster/internal/transcript"
 	"muster/llm"
@@ -169,17 +170,21 @@ func (c *callsOf) saidIn(e transcript.Entry) (all []Said) {
 	for _, p := range e.Message.Parts {
 		switch p := p.(type) {
 		case llm.Text:
-			kind := SaidToIt
 			if e.Kind == transcript.KindReply {
-				kind = SaidByIt
+				add(Said{Kind: SaidByIt, Text: p.Text})
+			} else {
+				add(Said{Kind: SaidToIt, Text: text.WithoutTags(p.Text)})
 			}
-			add(Said{Kind: kind, Text: p.Text})
 		case llm.Thinking:
 			add(Said{Kind: SaidThink, Text: p.Text})
 		case llm.Call:
 			add(Said{Kind: SaidCall, Tool: p.Name, Call: p.ID, Text: teammate.Gist(p), Input: p.Input})
 		case llm.Result:
-			add(Said{Kind: SaidResult, Call: p.ID, Text: p.Text(), IsError: p.IsError, Steps: c.steps(p)})
+			words := p.Text()
+			if strings.HasPrefix(words, "<auto-claimed>") { // else the tags may be those of a file
+				words = text.WithoutTags(words)
+			}
+			add(Said{Kind: SaidResult, Call: p.ID, Text: words, IsError: p.IsError, Steps: c.steps(p)})
 		}
 	}
 	return all

@@ -291,7 +291,7 @@ func (s Tasks) Planned(ctx context.Context, start Start) ([]muster.Task, error) 
 	return tasks, nil
 }
 
-// Diff is what a task has changed, and what the user has said about lines of it: see Tasks.Diff.
+// Diff is what a task has changed, and what the user has said about lines of it: see Tasks.ReviewedDiff.
 type Diff struct {
 	treediff.Diff
 	Comments []Comment `json:"comments,omitempty"`
@@ -314,15 +314,22 @@ func (s Tasks) Diff(ctx context.Context, id muster.TaskID, files ...string) (Dif
 		return Diff{}, err
 	}
 	d, err := treediff.DiffOf(ctx, repo, from, to, files...)
+	return Diff{Diff: d}, err
+}
+
+// ReviewedDiff is Diff with what the user has said about lines of it. Finding that reads the mail of all members.
+// Comments that cannot be read are left out.
+func (s Tasks) ReviewedDiff(ctx context.Context, id muster.TaskID, files ...string) (Diff, error) {
+	d, err := s.Diff(ctx, id, files...)
 	if err != nil {
-		return Diff{}, err
+		return d, err
 	}
-	comments, err := commentsOn(ctx, w, id)
+	d.Comments, _ = commentsOn(ctx, s.t.services(), id)
 	if len(files) > 0 {
-		comments = slices.DeleteFunc(comments, func(c Comment) bool { return !slices.Contains(files, c.File) })
+		d.Comments = slices.DeleteFunc(d.Comments, func(c Comment) bool { return !slices.Contains(files, c.File) })
 	}
-	locate(d, comments)
-	return Diff{d, comments}, err
+	locate(d.Diff, d.Comments)
+	return d, nil
 }
 
 // sides returns the task, what its work is compared with, and its work: a commit or a tree.

@@ -34,7 +34,7 @@ var builtin = []Command{
 	{Name: "compact", Args: "[focus]", Does: "shorten the lead's conversation to a summary"},
 	{Name: "clear", Does: "let the lead begin anew, with the goal and the board alone"},
 	{Name: "resume", Does: "go on with a team that stopped; a message does, too"},
-	{Name: "archive", Does: "put its state and lanes aside instead", Muster: []string{"archive", "--yes"}},
+	{Name: "archive", Args: "[--yes]", Does: "list what was put aside; --yes: put its state and lanes aside too"},
 	{Name: "help", Does: "this"},
 	{Name: "quit", Does: "leave; what is open is kept"},
 }
@@ -83,6 +83,14 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 		s.Face.Print(s.Model(ctx, rest))
 	case name == "archive" && s.HasBegun:
 		s.Face.Print("the team is at work; leave first: /quit, then muster archive --yes")
+	case name == "archive":
+		args := append([]string{name}, words(rest)...)
+		printed, ok := s.Command(ctx, args...)
+		s.Face.Print(strings.TrimRight(printed, "\n"))
+		// What has been put aside cannot go on: the next words begin a run of their own.
+		if ok && slices.Contains(args, "--yes") {
+			s.Stopped = false
+		}
 	// A team can be resumed once, and only before anything was said.
 	case name == "resume" && (s.HasBegun || !s.Stopped):
 		s.Face.Print("no team has stopped here")
@@ -97,10 +105,6 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 	default:
 		args := append(slices.Clone(builtin[i].Muster), words(rest)...)
 		s.printCommand(ctx, args...)
-		// What has been put aside cannot go on: the next words begin a run of their own.
-		if name == "archive" {
-			s.Stopped = false
-		}
 		// Mail for the user is shown with its whole text and taken, as when it arrives.
 		if name == "inbox" {
 			s.Mail(ctx)
@@ -118,11 +122,15 @@ func (s *Session) runOther(ctx context.Context, name, rest string) {
 		return
 	}
 	args := append([]string{name}, words(rest)...)
+	if name == "log" && (slices.Contains(args, "-f") || slices.Contains(args, "--follow")) {
+		s.Face.Print("what happens is shown here anyway; in another terminal: muster log -f")
+		return
+	}
 	if s.Shell == nil { // a pipe, whose lines are taken one after the other
 		s.printCommand(ctx, args...)
 		return
 	}
-	// It may take its time, or follow what happens, so it does not keep the user from typing.
+	// It may take its time, so it does not keep the user from typing.
 	s.runAside(ctx, func(ctx context.Context) { s.printCommand(ctx, args...) })
 }
 

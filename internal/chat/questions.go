@@ -62,7 +62,7 @@ func (s *Session) answer(ctx context.Context, a terminal.Answer) {
 	case "v":
 		s.printCommand(ctx, "requests", "show", a.ID)
 	case "n": // the reason is typed behind it
-		s.Edit("/reject " + a.ID + " ")
+		s.Fill("/reject " + a.ID + " ")
 	}
 	s.Face.Refresh()
 }
@@ -78,8 +78,8 @@ func (s *Session) decide(ctx context.Context, args ...string) {
 // may be left out where one question waits. problem says why there are none.
 func (s *Session) decision(ctx context.Context, name, rest string) (args []string, problem string) {
 	id, words, _ := strings.Cut(rest, " ")
-	waiting := s.Waiting(ctx)
-	isNamed := slices.ContainsFunc(waiting, func(r muster.Request) bool { return string(r.ID) == id })
+	all, waiting := s.Waiting(ctx)
+	isNamed := slices.ContainsFunc(all, func(r muster.Request) bool { return string(r.ID) == id })
 	switch {
 	case isNamed || len(waiting) == 0 && id != "":
 	case len(waiting) == 1 && (id == "" || name == "reject"):

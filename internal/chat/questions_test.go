@@ -64,7 +64,7 @@ func TestKeysOfAQuestion(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		edited := ""
-		b := start(t, func(s *Session) { s.Edit = func(text string) { edited = text } })
+		b := start(t, func(s *Session) { s.Fill = func(text string) { edited = text } })
 		for _, key := range keys {
 			b.events <- terminal.Answer{ID: "a1", Key: key}
 			synctest.Wait()
@@ -91,7 +91,7 @@ func TestCommandsOfTheCommandLine(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := start(t, func(s *Session) {
-				s.Commands = []Command{{Name: "merge"}, {Name: "mail"}}
+				s.Commands = []Command{{Name: "merge"}, {Name: "mail"}, {Name: "log"}}
 				s.Members = func(context.Context) []muster.Name { return []muster.Name{"bob"} }
 				s.Shell = func(context.Context, string, io.Writer) (int, error) { return 0, nil }
 			})

@@ -85,8 +85,8 @@ type Session struct {
 	Teller Teller
 	Events func(ctx context.Context) <-chan team.Event // what happens from now on
 	Mail   func(ctx context.Context)                   // shows the user's mail, and takes it from the inbox
-	// Waiting returns the requests that wait for the user.
-	Waiting func(ctx context.Context) []muster.Request
+	// Waiting returns the requests that the user may answer, and those of them that are shown to the user.
+	Waiting func(ctx context.Context) (all, shown []muster.Request)
 	// Commands are those of the command line that may be typed behind a slash, beside the builtin ones.
 	Commands []Command
 	// Members returns the names of the teammates.
@@ -110,6 +110,8 @@ type Session struct {
 	shell shell
 	// Edit puts what was said before into the input; nil: there is none.
 	Edit func(text string)
+	// Fill puts the beginning of a line into the input; nil: there is none.
+	Fill func(text string)
 	edit edit
 	said said
 	// Custom finds the commands of the repository and of the user; nil: there are none.
@@ -396,5 +398,5 @@ func Welcome(here, open []string) string {
 		return where + "open    nothing: say what you want; /help lists the commands"
 	}
 	return where + "a team stopped here with this open:\n" + strings.Join(open, "\n") +
-		"\ngo on: /resume, or say what you want   put it aside: /archive   leave: /quit"
+		"\ngo on: /resume, or say what you want   put it aside: /archive --yes   leave: /quit"
 }

@@ -117,7 +117,7 @@ func start(t *testing.T, change func(*Session)) *bench {
 	b.session = &Session{Face: b.paper, Lead: b.lead, Teller: &teller{}, Now: time.Now, OnLine: func(string) {},
 		Events:  func(context.Context) <-chan team.Event { return nil },
 		Mail:    func(context.Context) {},
-		Waiting: func(context.Context) []muster.Request { return b.waiting },
+		Waiting: func(context.Context) (all, shown []muster.Request) { return b.waiting, b.waiting },
 		Command: func(_ context.Context, args ...string) (string, bool) {
 			b.ran = append(b.ran, args)
 			return "done\n", true

@@ -50,8 +50,12 @@ func newRestoreCommand(a *App) *cobra.Command {
 		}
 		defer o.close()
 		t, err := o.workspace.Restore(c.Context(), args[0])
+		if err == nil && len(t.Lost) > 0 {
+			names := view.Join(t.Lost, ", ", func(n muster.Name) string { return string(n) })
+			explain(a.Stderr, "no longer kept, so not brought back: the work of "+names, "")
+		}
 		return a.printLine(t, err, "%s is back: %s, %s; go on with muster status", text.OneLine(string(t.Team)),
-			text.Count(t.Tasks, "task"), text.Count(len(t.Lanes), "lane"))
+			text.Count(t.Tasks, "task"), text.Count(len(t.Lanes)-len(t.Lost), "lane"))
 	}
 	return c
 }

@@ -114,7 +114,7 @@ func (a *App) offerMerge(ctx context.Context, t *team.Team, j Job, sum team.Summ
 	return mergeTarget(ctx, a, t, later)
 }
 
-// isQuiet waits, and reports whether nothing was typed meanwhile. What was typed stays for whoever reads next.
+// isQuiet waits, and reports whether nothing was typed meanwhile. What was typed stays for the next reader.
 func isQuiet(ctx context.Context, f *os.File, d time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"muster/team"
 )
 
-// awayTasks is how many of the landed tasks have their lines counted.
-const awayTasks = 50
+// awayTasks is of how many landed tasks the lines are counted at most: each needs a difference of git.
+const awayTasks = 10
 
 // recallRows is about how many rows of the conversation are shown to a user who comes back.
 const recallRows = 20
@@ -56,16 +56,18 @@ func (c *conversation) recall(ctx context.Context, run muster.Run) {
 		return 0
 	})
 	tasks, _, _ := c.Tasks().List(ctx)
-	away.Landed = away.Landed[max(0, len(away.Landed)-awayTasks):]
 	width, _ := view.TerminalWidth(c.app.Stdout)
-	text := away.Draw(view.Screen{Paint: c.paint, Width: width}, c.app.Now(), tasks,
-		func(id muster.TaskID) (added, removed int) {
-			diff, _ := c.Tasks().Diff(ctx, id)
-			for _, f := range diff.Files {
-				added, removed = added+f.Added, removed+f.Deleted
-			}
-			return added, removed
-		})
+	changed := func(id muster.TaskID) (added, removed int) {
+		diff, _ := c.Tasks().Diff(ctx, id)
+		for _, f := range diff.Files {
+			added, removed = added+f.Added, removed+f.Deleted
+		}
+		return added, removed
+	}
+	if len(away.Landed) > awayTasks {
+		changed = nil
+	}
+	text := away.Draw(view.Screen{Paint: c.paint, Width: width}, c.app.Now(), tasks, changed)
 	if text != "" {
 		c.face.Print(text)
 	}

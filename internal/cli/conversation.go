@@ -150,7 +150,7 @@ func (c *conversation) run(ctx context.Context) error {
 	}
 	s := c.newSession(ctx)
 	s.Stopped, s.Remote, s.HasBegun = isStopped, isRemote, isRemote
-	defer c.addInput(s)()
+	defer c.addInput(s)() //nolint:contextcheck // The commands of the command line are only listed.
 	if isRemote {
 		remote, err := c.attachTo(ctx, s, state.Run)
 		if err != nil {

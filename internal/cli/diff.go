@@ -27,7 +27,7 @@ func newDiffCommand(a *App) *cobra.Command {
 			return err
 		}
 		return a.looking(nil, func(c *cobra.Command, o opened, args []string) error {
-			d, err := o.Tasks().Diff(c.Context(), id, args[1:]...)
+			d, err := o.Tasks().ReviewedDiff(c.Context(), id, args[1:]...)
 			if err != nil {
 				return hintAtList(err)
 			}

@@ -47,8 +47,8 @@ func (c *conversation) openFace(ctx context.Context) error {
 		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out,
 			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete, Paste: pasted,
 			Clipboard: func() (text, said string) { return c.pasteImage(ctx) }, Colour: c.paint.IsOn(), Markdown: true,
-			Accent: view.Amber, Status: c.status, Editor: func(file string) *exec.Cmd {
-				return a.editor(ctx, file)
+			Accent: view.Amber, HasTitle: c.hasTitle, Status: c.status, Editor: func(file string) *exec.Cmd {
+				return a.editor(context.WithoutCancel(ctx), file)
 			}})
 		if err == nil {
 			opened.Store(c.terminal)

@@ -22,7 +22,7 @@ func readKey(ctx context.Context, f *os.File) (key byte, err error) {
 	return readBytes(ctx, f, 16) // several may come at once
 }
 
-// readBytes is readKey for at most n bytes. What follows them stays for whoever reads next.
+// readBytes is readKey for at most n bytes. What follows them stays for the next reader.
 func readBytes(ctx context.Context, f *os.File, n int) (first byte, err error) {
 	state, err := term.MakeRaw(int(f.Fd()))
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"muster"
 	"muster/internal/chat"
 	"muster/internal/text"
+	"muster/internal/view"
 	"muster/internal/workspace"
 )
 
@@ -34,7 +35,7 @@ func (c *conversation) names(ctx context.Context, again func()) chat.Names {
 	}), Requests: kept(now, func() (ids []chat.Name) {
 		all, _ := c.Requests().Pending(ctx)
 		for _, r := range all {
-			kind := text.OneLine(string(r.Kind) + " of " + string(r.From))
+			kind := view.Question(r) + " of " + text.OneLine(string(r.From))
 			ids = append(ids, chat.Name{Name: string(r.ID), Note: kind})
 		}
 		return ids
@@ -44,7 +45,7 @@ func (c *conversation) names(ctx context.Context, again func()) chat.Names {
 			ids = append(ids, chat.Name{Name: fmt.Sprint(x.ID), Note: text.OneLine(x.Subject)})
 		}
 		return ids
-	}), Custom: kept(now, c.customCommands), Commands: slashCommands(c.app),
+	}), Custom: kept(now, c.customCommands), Commands: slashCommands(c.app), //nolint:contextcheck // They are listed.
 		Files: &chat.Files{Now: now, Changed: again, List: func(ctx context.Context) []string {
 			return c.workspace.ListFiles(ctx)
 		}}}
@@ -78,7 +79,7 @@ func (c *conversation) addInput(s *chat.Session) (done func()) {
 	}
 	// It runs with the rights of the user, whose machine this is: the rights of members are another matter.
 	shell := &userShell{app: c.app}
-	s.Shell, s.Edit = shell.run, c.terminal.Edit
+	s.Shell, s.Edit, s.Fill = shell.run, c.terminal.Edit, c.terminal.Fill
 	return shell.close
 }
 
@@ -120,12 +121,15 @@ func slashCommands(a *App) (all []chat.Command) {
 	return all
 }
 
-// waiting returns the requests that the user may answer. Where they cannot be read there are none.
-func (c *conversation) waiting(ctx context.Context) []muster.Request {
-	all, _ := c.Requests().Pending(ctx)
-	return slices.DeleteFunc(all, func(r muster.Request) bool {
-		return r.To != muster.User && r.To != muster.Lead || r.From == muster.User
-	})
+// waiting returns the requests that the user may answer, and those that are shown: without a terminal all are. Where
+// they cannot be read there are none.
+func (c *conversation) waiting(ctx context.Context) (all, shown []muster.Request) {
+	all, _ = c.Requests().Pending(ctx)
+	all = slices.DeleteFunc(all, func(r muster.Request) bool { return !view.IsForUser(r) })
+	if c.terminal == nil {
+		return all, all
+	}
+	return all, c.progress.Questions()
 }
 
 func (c *conversation) share(ctx context.Context, path string) (string, error) {

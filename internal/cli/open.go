@@ -170,8 +170,8 @@ func (a *App) telling(do action) func(*cobra.Command, []string) error {
 	})
 }
 
-// noteNoTeam says that no team is at work, and what brings one to work. Before the first run nobody expects one. What
-// cannot be read is not said: the command has done its work.
+// noteNoTeam says that no team is at work, and what brings one to work. It prints nothing before the
+// first run, and nothing that cannot be read: the command has done its work.
 func noteNoTeam(ctx context.Context, a *App, o opened) {
 	state, err := o.RunState(ctx)
 	if err != nil || state.Run.StartedAt == 0 {

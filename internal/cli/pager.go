@@ -99,7 +99,7 @@ func (p *pager) start() (err error) {
 	return nil
 }
 
-// close waits until the reader has left the pager. How it ended is between the user and their pager.
+// close waits until the reader has left the pager. Its exit status is ignored.
 func (p *pager) close() {
 	if p.cmd != nil {
 		_, _ = p.hidden.Flush(), p.pipe.Close()
@@ -123,8 +123,23 @@ func pagerCommand(ctx context.Context, environ []string) string {
 		return ""
 	case !isSet && hasProgram(environ, "less"):
 		return "less -FRX"
+	case !canStart(environ, command):
+		return ""
 	}
 	return command
+}
+
+// canStart reports whether the program of a command is there, as far as its words say which it is.
+func canStart(environ []string, command string) bool {
+	name, _, _ := strings.Cut(command, " ")
+	if command == "" || strings.ContainsAny(name, "$`\"'(;&|=~") { // the shell knows
+		return true
+	}
+	if strings.Contains(name, "/") {
+		_, err := exec.LookPath(name)
+		return err == nil || !filepath.IsAbs(name)
+	}
+	return hasProgram(environ, name)
 }
 
 // lookup returns the value of a variable of an environment, and whether it is there.

@@ -15,7 +15,11 @@ func TestPagerCommand(t *testing.T) {
 	t.Chdir(repo)
 	require.NoError(t, os.WriteFile(filepath.Join(home, ".gitconfig"), []byte("[core]\n\tpager = users\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "less"), []byte("#!/bin/sh\n"), 0o700))
-	own, none, path := "HOME="+home, "HOME="+t.TempDir(), "PATH="+os.Getenv("PATH")
+	programs := t.TempDir()
+	for _, name := range []string{"mine", "users", "given", "other"} {
+		require.NoError(t, os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"), 0o700))
+	}
+	own, none, path := "HOME="+home, "HOME="+t.TempDir(), "PATH="+programs+":"+os.Getenv("PATH")
 	for _, c := range []struct {
 		want    string
 		environ []string
@@ -26,6 +30,8 @@ func TestPagerCommand(t *testing.T) {
 		{"given", []string{own, path, "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.pager", "GIT_CONFIG_VALUE_0=given"}},
 		{"other -x", []string{none, path, "PAGER=other -x"}},
 		{"", []string{none, path, "PAGER=cat"}},
+		{"", []string{none, path, "PAGER=not-there -R"}}, // what is printed is not lost
+		{"X=1 not-there", []string{none, path, "PAGER=X=1 not-there"}},
 		{"", []string{none, path, "PAGER="}},
 		{"less -FRX", []string{none, "PATH=" + bin}},
 		{"", []string{none, "PATH="}},

@@ -72,14 +72,13 @@ func TestAnArchivedTeamIsLookedAt(t *testing.T) {
 	w.app.Start = w.app.startTeam
 	w.app.Args = []string{"run", "two files", "--teammates", "1", "--model", "script/" + w.words(twoTasks)}
 	w.run(t.Context(), 0)
-	_, _, kinds, _ := seen(w, "")
 	w.muster(0, "status")
 	w.has("TAKE    2 landed commits are not in main yet: muster merge\n")
 	w.muster(0, "mail", "send", "lead", "thanks")
 	if want := "muster: no team is at work: muster run \"GOAL\"\n"; w.err.String() != want {
 		t.Errorf("%q, want %q", w.err.String(), want)
 	}
-	_, _, kinds, _ = seen(w, "")
+	_, _, kinds, _ := seen(w, "")
 	w.muster(0, "archive")
 	w.has("put it aside: muster archive --yes")
 	w.muster(0, "archive", "--yes")

@@ -32,6 +32,7 @@ func (s *screen) openEditor() tea.Cmd {
 		return func() tea.Msg { return editedMsg{dir, err} }
 	}
 	s.suspended = true
+	s.isEditing.Store(true)
 	return tea.ExecProcess(s.editor(file), func(err error) tea.Msg { return editedMsg{dir, err} })
 }
 
@@ -42,17 +43,31 @@ func (s *screen) editor(file string) *exec.Cmd {
 	return c
 }
 
-// takeEdited puts what was edited into the input. Where the editor fails the input stays.
+// takeEdited puts what was edited into the input. Where the editor fails, the input stays, and so does the draft. Where
+// the terminal closes meanwhile, what was written is printed, so that it is not lost.
 func (s *screen) takeEdited(m editedMsg) {
 	s.suspended = false
-	data, err := os.ReadFile(filepath.Join(m.dir, draftName))
+	defer s.isEditing.Store(false)
+	file := filepath.Join(m.dir, draftName)
 	if m.err != nil {
-		err = m.err
-	}
-	_ = os.RemoveAll(m.dir)
-	if err != nil {
-		s.queue.put(item{kind: printed, text: "the editor failed, and the message is as it was: " + clean(err.Error())})
+		s.print("the editor failed (" + clean(m.err.Error()) + "), and the message is as it was; the draft: " + file)
 		return
 	}
-	s.input.set(clean(strings.TrimRight(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n")))
+	data, err := os.ReadFile(file)
+	_ = os.RemoveAll(m.dir)
+	if err != nil {
+		s.print("the draft cannot be read: " + clean(err.Error()))
+		return
+	}
+	text := clean(strings.TrimRight(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n"))
+	s.input.set(text)
+	if s.queue.isClosed() && text != "" {
+		s.print("this was not sent:\n" + text)
+	}
+}
+
+// print inserts lines, also while the terminal closes.
+func (s *screen) print(lines string) {
+	s.apply(item{kind: printed, text: lines})
+	s.queue.nudge()
 }

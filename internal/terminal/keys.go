@@ -15,7 +15,7 @@ import (
 // and what they mean is what they mean to readline, where it has them.
 func (s *screen) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	name := k.String()
-	if isDone, cmd := s.handleQuestionKey(k, name); isDone {
+	if isDone, cmd := s.handleQuestionKey(name); isDone {
 		return cmd
 	}
 	if s.search.active && s.handleSearchKey(k, name) || s.isMenuOpen() && s.handleMenuKey(name) {

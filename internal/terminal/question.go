@@ -59,6 +59,8 @@ type questions struct {
 	// shown is the ID of the question that is shown, and since when it has been.
 	shown string
 	since time.Time
+	// isDrawn says that the terminal has room for what the question is about.
+	isDrawn bool
 	// typed is when a key was pressed last.
 	typed time.Time
 	// pressed is the key whose effect comes at the end of EffectDelay; "" is none. presses counts them.
@@ -117,9 +119,9 @@ func (q *questions) current() *Question {
 	return nil
 }
 
-// handleQuestionKey takes a key where it answers the question that is shown. It reports whether that was all there was
-// to do with the key.
-func (s *screen) handleQuestionKey(k tea.KeyPressMsg, name string) (isDone bool, cmd tea.Cmd) {
+// handleQuestionKey takes a key where it answers the question that is shown. isDone says that the key needs no further
+// handling.
+func (s *screen) handleQuestionKey(name string) (isDone bool, cmd tea.Cmd) {
 	q := &s.questions
 	current, now := q.current(), time.Now()
 	defer func() { q.typed = now }()
@@ -147,7 +149,7 @@ func (s *screen) handleQuestionKey(k tea.KeyPressMsg, name string) (isDone bool,
 	case name == "tab" && len(q.waiting) > 1:
 		q.show((q.index() + 1) % len(q.waiting))
 		return true, nil
-	case isAnswer && now.Sub(q.since) >= AnswerAfter && now.Sub(q.typed) >= AnswerAfter:
+	case isAnswer && q.isDrawn && now.Sub(q.since) >= AnswerAfter && now.Sub(q.typed) >= AnswerAfter:
 		q.pressed = name
 		q.presses++
 		press := q.presses
@@ -174,8 +176,8 @@ func (s *screen) takeEffect(press int) {
 	q.update(q.waiting)
 }
 
-// pasteOver forgets a key whose effect has not come yet: it was the beginning of a text.
-func (s *screen) pasteOver() {
+// typePressed makes a key whose effect has not come yet the beginning of a text.
+func (s *screen) typePressed() {
 	s.input.insert(s.questions.pressed)
 	s.questions.pressed, s.questions.typed = "", time.Now()
 }
@@ -184,6 +186,7 @@ func (s *screen) pasteOver() {
 // its keys stand on one row each.
 func (s *screen) questionRows(height int) []string {
 	q := s.questions.current()
+	s.questions.isDrawn = height >= 2
 	if q == nil || height <= 0 {
 		return nil
 	}
@@ -193,24 +196,34 @@ func (s *screen) questionRows(height int) []string {
 	}
 	width := s.width - 1
 	foot := s.questionKeys(q)
-	if height < 4 || width < 16 {
-		rows := []string{s.paint(s.options.Accent, ansi.TruncateWc(title, width, "")), ansi.TruncateWc(foot, width, "")}
-		return rows[:min(height, 2)]
+	var body, rest []string
+	for i, line := range q.Lines {
+		if i == 0 {
+			body = layOutLines(line, width-4, s.options.Colour)
+		} else {
+			rest = append(rest, layOutLines(line, width-4, s.options.Colour)...)
+		}
 	}
-	var body []string
-	for _, line := range q.Lines {
-		body = append(body, layOutLines(line, width-4, s.options.Colour)...)
+	if height < 4 || width < 16 { // what is asked, and the keys
+		if len(body) == 0 {
+			body = []string{title}
+		}
+		rows := []string{s.paint(s.options.Accent, ansi.TruncateWc(ansi.Strip(body[0]), width, "…")),
+			ansi.TruncateWc(foot, width, "")}
+		return rows[:min(height, 2)]
 	}
 	var keys []string
 	if ansi.StringWidthWc(foot) > width-6 { // the edge has no room for the keys
 		keys, foot = layOutLines(foot, width-4, false), ""
 	}
-	// The keys stay, whatever is left of the text.
-	if most := max(min(height-2, maxQuestionRows)-len(keys), 1); len(body) > most {
+	// The keys stay, and as far as there is room why it is asked: the long text gives way.
+	most := max(min(height-2, maxQuestionRows)-len(keys), 1)
+	rest = rest[:min(len(rest), max(most-2, 0))]
+	if most -= len(rest); len(body) > most {
 		more := fmt.Sprintf("... %d more rows", len(body)-most+1)
 		body = append(body[:most-1], s.paint(faint, more))
 	}
-	body = append(body, keys...)
+	body = slices.Concat(body, rest, keys)
 	body = body[:min(len(body), height-2)]
 	return frame{s.options.Accent, title, note, foot}.draw(s, body, width)
 }

@@ -19,6 +19,7 @@ func asking(t *testing.T, do func(*keyboard), questions ...Question) {
 	synctest.Test(t, func(*testing.T) {
 		k := newKeyboard(Options{})
 		k.Update(statusMsg{Status: Status{Questions: questions}})
+		k.View()
 		time.Sleep(time.Minute)
 		do(k)
 	})
@@ -68,7 +69,13 @@ func TestOneKeyAnswers(t *testing.T) {
 			_, effect := k.Update(tea.KeyPressMsg(tea.Key{Code: 'y', Text: "y"}))
 			k.Update(statusMsg{Status: Status{Questions: []Question{plan}}})
 			k.Update(effect())
-		}, nil, ""},
+		}, nil, "y"}, // it may begin a message
+		"a modal question comes": {func(k *keyboard) {
+			_, effect := k.Update(tea.KeyPressMsg(tea.Key{Code: 'y', Text: "y"}))
+			k.Update(askMsg{Question{ID: "leave", Keys: []Key{{Name: "b"}}, IsModal: true}})
+			k.press("b")
+			k.Update(effect())
+		}, []Event{Answer{"leave", "b"}}, "y"},
 	} {
 		asking(t, func(k *keyboard) {
 			c.do(k)
@@ -135,12 +142,32 @@ func TestTheFrameOfAQuestion(t *testing.T) {
 		k.Update(statusMsg{Status: Status{Questions: []Question{long}}})
 		shows(30, 16, "│ ... 11 more rows          │\n│ y yes · n no · v all of   │\n│ it                        │")
 		k.Update(statusMsg{Status: Status{Questions: []Question{push, {ID: "p-2"}}}})
-		shows(30, 6, "bob asks to run a command\ny yes · n no")
+		shows(30, 6, "$ git push\ny yes · n no")
 		k.Update(tea.KeyPressMsg(tea.Key{Code: 'y', Text: "y"}))
 		shows(80, 24, "╰─ yes in a moment (Esc: not; any other key makes it text) ─")
 		k.press("es")
 		shows(61, 24, "╰─ keys answer when the line below is empty ─")
 	}, push, Question{ID: "p-2"})
+}
+
+// A key answers no question that the terminal has no room for.
+func TestAQuestionWithoutRoom(t *testing.T) {
+	asking(t, func(k *keyboard) {
+		k.resize(80, 3)
+		k.View()
+		if k.pressed("y", ""); len(k.events) > 0 || k.input.value() != "y" {
+			t.Errorf("events %v, the input is %q", k.events, k.input.value())
+		}
+	}, push)
+}
+
+// The long text of a question gives way to why it is asked.
+func TestWhyAQuestionIsAskedStays(t *testing.T) {
+	asking(t, func(k *keyboard) {
+		if got := k.View().Content; !strings.Contains(got, "more rows") || !strings.Contains(got, "for task 3") || !strings.Contains(got, "y yes") {
+			t.Errorf("%s", got)
+		}
+	}, Question{ID: "p", Lines: []string{strings.Repeat("line\n", 40), "ask bash(git push *)", "for task 3"}, Keys: push.Keys})
 }
 
 // A question that the user has asked for takes no key for text, and what was typed comes back.

@@ -23,7 +23,10 @@ const maxInputRows = 8
 type (
 	// printMsg says that something waits in the queue.
 	printMsg struct{}
-	editMsg  struct{ text string }
+	editMsg  struct {
+		text    string
+		wasSaid bool // it was entered before
+	}
 	// clipboardMsg is what Options.Clipboard has returned.
 	clipboardMsg struct{ text, said string }
 	// menuMsg says that the menu may have other choices now.
@@ -45,6 +48,8 @@ type screen struct {
 
 	// columns is the width of a status line. The goroutine that asks for the status reads it.
 	columns atomic.Int64
+	// isEditing says that the user's editor has the terminal.
+	isEditing atomic.Bool
 	// width and height are the size of the terminal, as far as it can be used.
 	width, height int
 	input         buffer
@@ -193,6 +198,10 @@ func (s *screen) apply(i item) {
 		}
 		s.waitingRows = append(s.waitingRows, rows...)
 	case thought:
+		if s.stream.isGrowing() {
+			s.insert(streamed, s.stream.flush(width)...)
+			s.releaseWaiting()
+		}
 		s.thinking.add(i.text)
 	case streamed:
 		s.endThinking()
@@ -248,7 +257,10 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			panic(fmt.Sprintf("the status function: %v", msg.panicked))
 		}
 		s.status = msg.Status
-		s.questions.update(msg.Questions)
+		pressed := s.questions.pressed
+		if s.questions.update(msg.Questions); s.questions.pressed == "" { // it was for a question that waits no longer
+			s.input.insert(pressed)
+		}
 		if len(s.waitingRows) > 0 && time.Since(s.waitingSince) >= statusInterval {
 			s.releaseWaiting()
 			s.queue.nudge()
@@ -256,12 +268,13 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.ResumeMsg:
 		s.suspended = false
 	case askMsg:
+		s.typePressed()
 		s.questions.modal = &msg.question
 		s.menu.close()
 	case effectMsg:
 		s.takeEffect(msg.press)
 	case tea.PasteMsg:
-		s.pasteOver()
+		s.typePressed()
 		s.menu.close()
 		s.endSearch()
 		text := cleanPaste(msg.Content)
@@ -281,7 +294,7 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		s.history.visit(msg.text, s.input.value())
 		s.clearInput()
 		s.input.set(msg.text)
-		s.isEdit = true
+		s.isEdit = msg.wasSaid
 	case editedMsg:
 		s.takeEdited(msg)
 	case menuMsg:

@@ -96,14 +96,14 @@ func TestEvents(t *testing.T) {
 func TestEscAndEdit(t *testing.T) {
 	k := newKeyboard(Options{History: []string{"old"}})
 	k.press("one<enter>two<enter><esc>draft<esc>")
-	k.Update(editMsg{"one"})
+	k.Update(editMsg{"one", true})
 	if got := k.input.value(); got != "one" {
 		t.Errorf("the input is %q", got)
 	}
 	k.press("!<enter>plain<enter>")
-	k.Update(editMsg{"two"})
+	k.Update(editMsg{"two", true})
 	k.press("<ctrl+c>new<enter>typed")
-	k.Update(editMsg{"new"})
+	k.Update(editMsg{"new", true})
 	if k.press("<down>"); k.input.value() != "typed" {
 		t.Errorf("Down brings %q", k.input.value())
 	}

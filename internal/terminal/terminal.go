@@ -55,6 +55,8 @@ type Options struct {
 	// Status returns what stands above the prompt. One goroutine of the terminal calls it once a second and after
 	// Refresh, at most ten times a second.
 	Status func(width int) Status
+	// HasTitle says that Status returns titles for the window. The one before comes back at the end.
+	HasTitle bool
 	// Accent is the SGR code of the colour of what waits for the user, such as "33".
 	Accent string
 	// Markdown says that what streams in is Markdown, which is drawn block by block.
@@ -107,6 +109,12 @@ const (
 	minStatusInterval = 100 * time.Millisecond
 	// closeTimeout is how long Close waits for a terminal that takes no output.
 	closeTimeout = 2 * time.Second
+)
+
+// These keep the title of the window and bring it back. Terminals without that ignore them.
+const (
+	pushTitle = "\x1b[22;2t"
+	popTitle  = "\x1b[23;2t"
 )
 
 // Terminal is an open terminal. Its methods may be called from any goroutine.
@@ -162,6 +170,9 @@ func Open(ctx context.Context, o Options) (*Terminal, error) {
 		tea.WithFPS(framesPerSecond),
 		tea.WithoutSignalHandler(), // SIGINT and SIGTERM are the caller's; Ctrl-C comes as a key
 	)
+	if o.HasTitle {
+		_, _ = o.Out.WriteString(pushTitle)
+	}
 	go deliverEvents(t.emitted, t.events, t.done)
 	go t.run()
 	go t.printLoop()
@@ -186,6 +197,9 @@ func checkTerminal(o Options) error {
 func (t *Terminal) run() {
 	_, err := t.program.Run()
 	t.out.flush()
+	if t.screen.options.HasTitle {
+		t.out.ring(popTitle)
+	}
 	_ = term.Restore(t.in.Fd(), t.state) // bubbletea does so too; twice is harmless, never is not
 	t.runErr = err
 	if _, closed := t.queue.take(); !closed {
@@ -303,7 +317,10 @@ func (t *Terminal) Refresh() {
 func (t *Terminal) CompleteAgain() { go t.program.Send(menuMsg{}) } // the caller does not wait for the terminal
 
 // Edit puts a text that was entered before into the input. Down brings back what was typed instead.
-func (t *Terminal) Edit(text string) { go t.program.Send(editMsg{text}) } // the caller does not wait for the terminal
+func (t *Terminal) Edit(text string) { go t.program.Send(editMsg{text, true}) } // the caller does not wait
+
+// Fill puts the beginning of a text into the input.
+func (t *Terminal) Fill(text string) { go t.program.Send(editMsg{text, false}) } // as above
 
 // Close prints what still waits, removes the prompt, and restores the terminal's mode, with the cursor on a fresh
 // line. Closing twice is harmless. An error means that a callback panicked or the terminal failed.
@@ -312,6 +329,13 @@ func (t *Terminal) Close() error { return t.closeOnce() }
 // close is Close the first time.
 func (t *Terminal) close() error {
 	t.queue.close()
+	for t.screen.isEditing.Load() { // the user's editor has the terminal
+		select {
+		case <-t.done:
+			return t.runErr
+		case <-time.After(minStatusInterval):
+		}
+	}
 	select {
 	case <-t.done:
 		return t.runErr

@@ -109,7 +109,7 @@ func TestInATerminal(t *testing.T) {
 	m.Keys("C-u", "edited ", "C-g")
 	m.Wait(`\n> edited more$`)
 	m.Keys("C-u", "fail", "C-g")
-	m.Wait(`the editor failed, and the message is as it was: exit status 3\n(.|\n)*> fail$`)
+	m.Wait(`the editor failed \(exit status 3\), and the message is as it was; the draft:\s+\S+message.md\n(.|\n)*> fail$`)
 	m.Keys("C-u", "/grow", "Enter")
 	m.Wait(`(?s)late event\ngrowing on\nalice`) // the event does not wait for ever
 	m.Keys("C-d")

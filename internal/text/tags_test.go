@@ -64,3 +64,12 @@ func TestEscapeTags(t *testing.T) {
 		}
 	})
 }
+
+// What others wrote comes back as it was, and the tags of the runtime go.
+func TestWithoutTags(t *testing.T) {
+	const theirs = "see <mail from=\"x\"> and </Reminder>, <b> and a < b"
+	told := "<auto-claimed>\nTask #1: " + EscapeTags(theirs) + "\n</auto-claimed>\n<reminder>Prove it.</reminder>"
+	if got, want := WithoutTags(told), "Task #1: "+theirs+"\nProve it."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -36,7 +36,7 @@ func (a *Away) Event(e muster.Event) {
 }
 
 // Draw returns what has happened, a line for each kind of it, or "" where nothing has. tasks are those of the board,
-// and changed counts the lines that a landed task has added and removed.
+// and changed counts the lines that a landed task has added and removed; nil: they are not counted.
 func (a Away) Draw(
 	s Screen, now time.Time, tasks []muster.Task, changed func(muster.TaskID) (added, removed int),
 ) string {
@@ -53,13 +53,16 @@ func (a Away) Draw(
 		})
 	}
 	if len(a.Landed) > 0 {
-		added, removed := 0, 0
-		for _, id := range a.Landed {
-			more, less := changed(id)
-			added, removed = added+more, removed+less
+		counts := text.Count(len(a.Landed), "task")
+		if changed != nil {
+			added, removed := 0, 0
+			for _, id := range a.Landed {
+				more, less := changed(id)
+				added, removed = added+more, removed+less
+			}
+			counts += fmt.Sprintf(", +%d -%d", added, removed)
 		}
-		counts := fmt.Sprintf("%s, +%d -%d: ", text.Count(len(a.Landed), "task"), added, removed)
-		line("landed", counts+names(a.Landed))
+		line("landed", counts+": "+names(a.Landed))
 	}
 	stuck := slices.DeleteFunc(slices.Clone(a.GivenUp), func(id muster.TaskID) bool {
 		return !slices.ContainsFunc(tasks, func(t muster.Task) bool {

@@ -135,7 +135,8 @@ func (o Overview) look(m Member, now *Activity) Look {
 // asksFor says what a living member wants of the user, who may answer for the lead too: "" is nothing.
 func (o Overview) asksFor(m Member) string {
 	for _, r := range o.Requests {
-		if r.From == m.Name && isForUser(r) {
+		isLeads := r.To == muster.Lead && WaitingTime(r, o.Now) < leadAnswerTime // who may still answer it
+		if r.From == m.Name && IsForUser(r) && !isLeads {
 			return Question(r)
 		}
 	}
@@ -143,10 +144,8 @@ func (o Overview) asksFor(m Member) string {
 		return "your next message"
 	}
 	// Where the requests were not read, its own words tell.
-	for _, asks := range []string{"your answer", "plan"} {
-		if doing := text.OneLine(m.Doing); strings.HasPrefix(doing, "waits for "+asks) {
-			return strings.TrimPrefix(doing, "waits for ")
-		}
+	if doing := text.OneLine(m.Doing); strings.HasPrefix(doing, "waits for your answer") {
+		return strings.TrimPrefix(doing, "waits for ")
 	}
 	return ""
 }

@@ -36,7 +36,7 @@ func TestLook(t *testing.T) {
 		"runs a tool":              {events, member("alice", muster.Working, "", "", 4), LookWorking, "4 reader: bash go test"},
 		"waits for the provider":   {events, member("bob", muster.Working, "", "", 4), LookWaiting, "waiting: 429, again in 8 s: 4 reader"},
 		"is parked":                {o, member("bob", muster.Working, "", "parked until 12:30", 0), LookWaiting, "waiting: parked until 12:30"},
-		"asks for a plan":          {events, member("alice", muster.Working, "", "waits for plan 7f", 4), LookNeedsYou, "needs you: plan 7f: 4 reader"},
+		"asks for a plan":          {events, member("alice", muster.Working, "", "waits for plan 7f", 4), LookWaiting, "waiting for plan 7f: 4 reader"},
 		"its plan needs you":       {asked, member("alice", muster.Working, "", "waits for plan 7f", 4), LookNeedsYou, "needs you: plan for 4"},
 		"asks before a command":    {events, member("alice", muster.Working, "", "waits for your answer to 7f", 0), LookNeedsYou, "needs you: your answer to 7f"},
 		"a lead at rest":           {o, member("lead", muster.Working, "", WaitsForUser, 0), LookNeedsYou, "needs you: your next message"},

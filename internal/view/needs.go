@@ -38,7 +38,7 @@ const (
 // lead.
 func (o Overview) Needs() (all []Need) {
 	for _, r := range o.Requests {
-		if !isForUser(r) {
+		if !IsForUser(r) {
 			continue
 		}
 		what := fmt.Sprintf("%s of %s, waits %s", Question(r), r.From, Duration(WaitingTime(r, o.Now)))
@@ -76,8 +76,8 @@ func (o Overview) Needs() (all []Need) {
 	return all
 }
 
-// isForUser reports whether a request waits for the user. Those to the lead do, but not what the user asks of the lead.
-func isForUser(r muster.Request) bool {
+// IsForUser reports whether a request waits for the user. Those to the lead do, but not what the user asks of the lead.
+func IsForUser(r muster.Request) bool {
 	return r.From != muster.User && (r.To == muster.User || r.To == muster.Lead)
 }
 

@@ -46,7 +46,7 @@ func TestWhoNeedsTheUser(t *testing.T) {
 	p.Apply(muster.Event{Kind: journal.ToolStarted, Member: "alice", At: 1000, Fields: map[string]any{"tool": "bash", "text": "rm -rf build"}})
 	p.Apply(muster.Event{Kind: journal.ToolStarted, Member: "bob", At: 1000, Fields: map[string]any{"tool": "bash", "text": "go test"}})
 	o := Overview{Alive: true, Members: []Member{{Alive: true, Member: muster.Member{Name: "alice", Status: muster.Working, Doing: "waits for your answer to 7f"}}},
-		Requests: []muster.Request{{ID: "7f", From: "alice", To: muster.Lead, Kind: muster.AskPermission}}}
+		Requests: []muster.Request{{ID: "7f", From: "alice", To: muster.User, Kind: muster.AskPermission}}}
 	rows := func(want ...string) {
 		t.Helper()
 		p.noteResting(o)

@@ -149,7 +149,14 @@ func (p *Progress) HasWritten() bool { return p.wroteLine }
 
 // Event shows one event. Its line may be written now, later, together with others, or not at all.
 func (p *Progress) Event(e muster.Event) {
+	var counts string
+	var rows []string
+	// It may read a long file, which keeps no one from drawing.
+	if p.options.Edit != nil && e.Kind == journal.ToolEnded && e.Member == muster.Lead && isEdit(e) {
+		counts, rows = p.options.Edit(e.Text("call"))
+	}
 	p.mu.Lock()
+	p.calls.counts, p.calls.rows = counts, rows
 	defer p.mu.Unlock()
 	if s := e.Text("subject"); s != "" && e.Task != 0 {
 		p.subjects[e.Task] = s

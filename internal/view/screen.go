@@ -214,7 +214,7 @@ func (t Table) columnWidths(all [][]Cell, width int) []int {
 		for _, i := range t.Wraps {
 			room += widths[i]
 		}
-		// Who needs least is served first, so that what it leaves goes to the others.
+		// Narrow columns get their width first; wide ones share the rest.
 		byNeed := slices.SortedFunc(slices.Values(t.Wraps), func(a, b int) int { return widths[a] - widths[b] })
 		for n, i := range byNeed {
 			widths[i] = min(widths[i], max(room/(len(byNeed)-n), 12))

@@ -16,6 +16,9 @@ import (
 type toolCalls struct {
 	gists map[string]string // of those that run, by the id of the call
 	ids   []string          // of those that have a line; the first is number 1
+	// counts and rows are what Options.Edit has returned last.
+	counts string
+	rows   []string
 }
 
 // ownLine are the tools whose effect has a line of its own, or that do nothing but wait.
@@ -24,6 +27,11 @@ var ownLine = []string{"wait", "task_create", "claim_task", "complete_task", "re
 
 // edits are the tools that change files.
 var edits = []string{"edit_file", "write_file", "apply_patch"}
+
+// isEdit reports whether an event is the end of a call that has changed files.
+func isEdit(e muster.Event) bool {
+	return e.Text("error") == "" && slices.Contains(edits, e.Text("tool")) && !bySubagent(e)
+}
 
 // toolLine returns the line of a call of the lead that has ended, with its number. It has no verb where there is none.
 func (p *Progress) toolLine(e muster.Event) (l Line) {
@@ -46,9 +54,8 @@ func (p *Progress) toolLine(e muster.Event) (l Line) {
 		l.Text = fmt.Sprintf("%d  %s  %s", len(p.calls.ids), what, seconds(e.Number("seconds")))
 		if problem := text.OneLine(e.Text("error")); problem != "" {
 			l.Text, l.Tone = Because(l.Text+"  error", text.CutColumns(problem, 120)), Bad
-		} else if p.options.Edit != nil && slices.Contains(edits, tool) {
-			counts, rows := p.options.Edit(id)
-			l.Text, l.below = strings.TrimSpace(l.Text+"  "+counts), rows
+		} else if isEdit(e) {
+			l.Text, l.below = strings.TrimSpace(l.Text+"  "+p.calls.counts), p.calls.rows
 		}
 		delete(p.calls.gists, id)
 	}

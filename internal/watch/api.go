@@ -70,7 +70,7 @@ func (a api) Said(ctx context.Context, name muster.Name, after muster.Pos) (all 
 
 // Diff returns the text of git diff; what the lane holds and nobody has committed is in it.
 func (a api) Diff(ctx context.Context, id muster.TaskID) (team.Diff, error) {
-	return a.t.Tasks().Diff(ctx, id)
+	return a.t.Tasks().ReviewedDiff(ctx, id)
 }
 
 // Comment writes mail as the user. Whether the file has the line is found out there, by the work as it is now.

@@ -153,7 +153,7 @@ func (s *Server) task(r *http.Request) (any, error) {
 
 // withDiff adds what a task has changed. That this cannot be told is no reason to show nothing of the task.
 func (s *Server) withDiff(ctx context.Context, d details) (details, error) {
-	diff, err := s.team.Tasks().Diff(ctx, d.Task.ID)
+	diff, err := s.team.Tasks().ReviewedDiff(ctx, d.Task.ID)
 	if err != nil {
 		d.NoDiff = muster.PlainText(err)
 		return d, ctx.Err()

@@ -36,6 +36,8 @@ type ArchivedTeam struct {
 	Moving bool              `json:"moving,omitempty"` // not everything is moved yet
 	// Restoring says that it is on its way back: see Restore. Moving is true then.
 	Restoring bool `json:"restoring,omitempty"`
+	// Lost are the lanes that Restore could not bring back, because the refs of their work are gone.
+	Lost []muster.Name `json:"-"`
 }
 
 // Archives returns the teams that were archived, the oldest first, and an error for each that cannot be read.

@@ -56,7 +56,7 @@ func (w *Workspace) Restore(ctx context.Context, name string) (t ArchivedTeam, e
 	if err := a.moveBack(ctx); err != nil {
 		return t, err
 	}
-	if err := a.lanesBack(ctx); err != nil {
+	if t.Lost, err = a.lanesBack(ctx); err != nil {
 		return t, err
 	}
 	if err := a.files.Remove(w.Paths().Moving()); err != nil {
@@ -287,34 +287,45 @@ func (a *archiver) boardBack(from, to string, next *archiver) error {
 }
 
 // lanesBack makes the lanes that held work, and those of claimed tasks. The state is opened anew: what was read of it
-// before is not what is there now.
-func (a *archiver) lanesBack(ctx context.Context) error {
+// before is not what is there now. A ref of the archive may be gone, as after muster clean: its lane is lost, and
+// begins anew where its task is claimed.
+func (a *archiver) lanesBack(ctx context.Context) (lost []muster.Name, err error) {
 	if len(a.Lanes) == 0 {
-		return nil
+		return nil, nil
 	}
 	w, err := OpenRoot(a.w.root, a.w.options)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer w.Close()
 	lanes, err := w.Lanes(ctx)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	repo, err := w.Repo(ctx)
+	if err != nil {
+		return nil, err
 	}
 	claimed, err := w.Board().Claimed(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Lanes)) {
 		isClaimed := slices.ContainsFunc(claimed, func(t muster.Task) bool { return t.Worktree == muster.Name(name) })
-		if a.Lanes[name] == "" && !isClaimed {
+		ref := a.Lanes[name]
+		if ref != "" {
+			if _, err := repo.Resolve(ctx, ref); err != nil {
+				lost, ref = append(lost, muster.Name(name)), ""
+			}
+		}
+		if ref == "" && !isClaimed {
 			continue
 		}
-		if err := lanes.Restore(ctx, muster.Name(name), a.Lanes[name]); err != nil {
-			return err
+		if err := lanes.Restore(ctx, muster.Name(name), ref); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return lost, nil
 }
 
 // removeRecord removes what is left of the archive when all of the team is back.
