@@ -238,7 +238,7 @@ func (a *App) root() *cobra.Command {
 			newReceiptsCommand(a), newCleanCommand(a)}},
 		{"look", "What goes on",
 			[]*cobra.Command{newStatusCommand(a), inTerminal(newWatchCommand(a)), newCostCommand(a),
-				newLogCommand(a), newContextCommand(a), newDiffCommand(a), newReviewCommand(a),
+				newLogCommand(a), newContextCommand(a), newDiffCommand(a), newWhyCommand(a), newReviewCommand(a),
 				inTerminal(newWebCommand(a)),
 				requestCommands{a}.list(),
 				requestCommands{a}.decide(true, "approve ID [TEXT]", "say yes to a question"),

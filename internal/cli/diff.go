@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -90,17 +89,16 @@ func newReviewCommand(a *App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			i := strings.LastIndexByte(args[1], ':')
-			line, err := strconv.Atoi(args[1][i+1:])
-			if i <= 0 || err != nil {
-				return &usageError{c.CommandPath(), fmt.Sprintf("%q is not FILE:LINE, as in main.go:12", args[1])}
+			file, line, err := parseFileLine(c, args[1])
+			if err != nil {
+				return err
 			}
 			text, err := a.textOrStdin(strings.Join(args[2:], " "))
 			if err != nil {
 				return err
 			}
 			return a.telling(func(c *cobra.Command, o opened, _ []string) error {
-				m, err := o.Tasks().Comment(c.Context(), id, args[1][:i], line, text)
+				m, err := o.Tasks().Comment(c.Context(), id, file, line, text)
 				return a.printLine(m, hintAtList(err), "mail sent to %s", m.To)
 			})(c, args)
 		}}

@@ -24,6 +24,7 @@ var examples = map[string][2]string{
 	"log":     {`muster log -f`, `muster log --member alice --since 10m`},
 	"context": {`muster context`, `muster context alice`},
 	"diff":    {`muster diff 3`, `muster diff 3 words.go`},
+	"why":     {`muster why words.go:12`, `muster why words.go:12 --json`},
 	"review": {`muster review 3 words.go:12 "this counts empty words too"`,
 		`muster review 3 words.go:12 - < comment.txt`},
 	"web":           {`muster web`, `muster web --addr 127.0.0.1:7310 --no-open`},
