@@ -120,7 +120,7 @@ func (c *conversation) newProgress(ctx context.Context, isKeyed bool) *view.Prog
 	// The face adds a newline of its own.
 	print := func(text string) { c.face.Print(strings.TrimRight(text, "\n")) }
 	settings, _, _ := c.workspace.Settings(nil) // what is wrong with them is said where the run begins
-	c.hasTitle = !settings.NoTitle
+	c.hasTitle = !settings.NoTitle && terminal.HasTitles(c.app.env("TERM"))
 	ring := notifier(c.app, settings.Notify, func(sequence string) {
 		if c.terminal != nil {
 			c.terminal.Ring(sequence)

@@ -203,6 +203,12 @@ func (s *screen) clearScreen() tea.Cmd {
 	return tea.ClearScreen
 }
 
+// HasTitles reports whether a terminal, by its TERM, takes a title for its window. Others print the sequence.
+func HasTitles(name string) bool {
+	known := []string{"xterm", "screen", "tmux", "rxvt", "alacritty", "foot", "kitty", "wezterm", "ghostty", "st-"}
+	return slices.ContainsFunc(known, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
 // Rewraps reports whether the terminal wraps its rows anew when it gets narrower. xterm and the Linux console cut them
 // instead. GNU screen and tmux wrap them, also where only TERM tells of tmux, as behind ssh.
 func Rewraps() bool {

@@ -128,9 +128,9 @@ func TestResizing(t *testing.T) {
 	m.Wait(`so it wraps$`)
 	for range 2 {
 		m.Tmux("resize-window", "-x", "60")
-		m.Wait(`> a line that is being typed while the team reports, longer\n  than the terminal is wide, so it wraps$`)
+		m.Wait(`> a line that is being typed while the team reports,\n  longer than the terminal is wide, so it wraps$`)
 		m.Tmux("resize-window", "-x", "80")
-		m.Wait(`> a line that is being typed while the team reports, longer than the terminal\n  is wide, so it wraps$`)
+		m.Wait(`> a line that is being typed while the team reports, longer than the\n  terminal is wide, so it wraps$`)
 	}
 	m.Keys("C-c", "/print 5", "Enter")
 	m.Wait(`event 5 of 5\nalice  working  task 2\nbob    idle\n> $`)
@@ -181,7 +181,7 @@ func TestNothingIsAskedOfTheTerminal(t *testing.T) {
 			m.Keys("TERM="+name+" talk", "Enter")
 			m.Wait(`bob    idle\n> $`)
 			m.Keys("abc", "Enter", "C-d")
-			m.Wait(`> abc\ngot 3 bytes in 1 lines\nbye after terminal.Leave <nil>\n\$ $`)
+			m.Wait(`> abc\n\ngot 3 bytes in 1 lines\nbye after terminal.Leave <nil>\n\$ $`)
 			m.Cooked()
 			out, err := os.ReadFile(raw)
 			if err != nil || len(out) == 0 {
