@@ -14,8 +14,12 @@ import (
 // awayTasks is of how many landed tasks the lines are counted at most: each needs a difference of git.
 const awayTasks = 10
 
-// recallRows is about how many rows of the conversation are shown to a user who comes back.
-const recallRows = 20
+// recallRows is about how many rows of the conversation are shown to a user who comes back, and otherRows how many the
+// terminal needs beside them.
+const (
+	recallRows = 20
+	otherRows  = 16
+)
 
 // words are what was said in the conversation.
 type words struct {
@@ -37,7 +41,8 @@ func (c *conversation) recall(ctx context.Context, run muster.Run) {
 			continue
 		}
 		away.Event(e.Event)
-		if e.Kind == journal.MailSent && e.Member == muster.User && e.Text("to") == string(muster.Lead) {
+		isMessage := e.Kind == journal.MailSent && muster.MessageType(e.Text("type")) == muster.MailMessage
+		if isMessage && e.Member == muster.User && e.Text("to") == string(muster.Lead) {
 			all = append(all, words{e.At, e.Text("text"), true})
 		}
 	}
@@ -71,9 +76,13 @@ func (c *conversation) recall(ctx context.Context, run muster.Run) {
 	if text != "" {
 		c.face.Print(text)
 	}
+	most := recallRows
+	if height := view.TerminalHeight(c.app.Stdout); height > 0 {
+		most = min(most, max(height-otherRows, 2))
+	}
 	first, rows := len(all), 0
 	for ; first > 0; first-- {
-		if rows += 2 + strings.Count(all[first-1].text, "\n"); rows > recallRows && first < len(all) {
+		if rows += 2 + strings.Count(all[first-1].text, "\n"); rows > most && first < len(all) {
 			break
 		}
 	}
