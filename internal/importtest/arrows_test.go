@@ -41,7 +41,7 @@ var parts = map[string]map[string]part{
 		"ground":       {"ground.go", "", "toolbox maker"},
 	},
 	"team": {
-		"API": {"team.go start.go people.go tasks.go comments.go members.go mail.go requests.go lanes.go said.go window.go subscribe.go attach.go",
+		"API": {"team.go start.go people.go tasks.go comments.go why.go members.go mail.go requests.go lanes.go said.go window.go subscribe.go attach.go",
 			"run host operations site", ""},
 		"run":        {"run.go join.go playbook.go forward.go snapshot.go summary.go leftovers.go", "host site", ""},
 		"host":       {"host.go supervise.go runner.go finalize.go member.go model.go spending.go phases.go", "site", ""},
