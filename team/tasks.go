@@ -302,7 +302,7 @@ type FileChange = treediff.FileChange
 
 // Diff returns what a task has changed: its landed commit, or all that its lane holds beyond the target, uncommitted
 // files too. With files it returns only their changes. The error is NotFound for a task that has changed nothing
-// because nobody has begun it.
+// because its work has not begun.
 func (s Tasks) Diff(ctx context.Context, id muster.TaskID, files ...string) (Diff, error) {
 	w := s.t.services()
 	_, from, to, err := s.sides(ctx, w, id)

@@ -55,7 +55,7 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 	case i < 0:
 		s.runOther(ctx, name, rest)
 	case name == "team" && rest != "": // muster team has commands of its own
-		s.printCommand(ctx, append([]string{name}, words(rest)...)...)
+		s.printCommand(ctx, append([]string{name}, commands.Split(rest)...)...)
 	case name == "quit":
 		return true
 	case name == "help":
@@ -84,7 +84,7 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 	case name == "archive" && s.HasBegun:
 		s.Face.Print("the team is at work; leave first: /quit, then muster archive --yes")
 	case name == "archive":
-		args := append([]string{name}, words(rest)...)
+		args := append([]string{name}, commands.Split(rest)...)
 		printed, ok := s.Command(ctx, args...)
 		s.Face.Print(strings.TrimRight(printed, "\n"))
 		// What has been put aside cannot go on: the next words begin a run of their own.
@@ -103,7 +103,7 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 			s.decide(ctx, args...)
 		}
 	default:
-		args := append(slices.Clone(builtin[i].Muster), words(rest)...)
+		args := append(slices.Clone(builtin[i].Muster), commands.Split(rest)...)
 		s.printCommand(ctx, args...)
 		// Mail for the user is shown with its whole text and taken, as when it arrives.
 		if name == "inbox" {
@@ -121,7 +121,7 @@ func (s *Session) runOther(ctx context.Context, name, rest string) {
 		s.sayCustom(ctx, name, rest)
 		return
 	}
-	args := append([]string{name}, words(rest)...)
+	args := append([]string{name}, commands.Split(rest)...)
 	if name == "log" && (slices.Contains(args, "-f") || slices.Contains(args, "--follow")) {
 		s.Face.Print("what happens is shown here anyway; in another terminal: muster log -f")
 		return
@@ -133,9 +133,6 @@ func (s *Session) runOther(ctx context.Context, name, rest string) {
 	// It may take its time, so it does not keep the user from typing.
 	s.runAside(ctx, func(ctx context.Context) { s.printCommand(ctx, args...) })
 }
-
-// words splits the arguments of a command, as a shell does where there are quotation marks around some.
-func words(rest string) []string { return commands.Split(rest) }
 
 // helpLine is the line of the help for a command.
 func helpLine(head, does string) string {

@@ -157,7 +157,7 @@ type left struct {
 	goal    string
 	tasks   int
 	open    []muster.Task
-	untaken team.Untaken // zero where nothing has landed that the user's branch lacks, or nobody can tell
+	untaken team.Untaken // zero where the user's branch has all that landed, or git cannot tell
 	landed  []muster.Task
 }
 

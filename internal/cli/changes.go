@@ -99,7 +99,7 @@ func (a *App) offerMerge(ctx context.Context, t *team.Team, j Job, sum team.Summ
 	}
 	waiting, cancel := context.WithTimeout(ctx, mergeKeyTimeout)
 	defer cancel()
-	// Whoever types a command already does not answer, so the keys are named, and count, only after a while.
+	// A user who types a command already does not answer, so the keys are named, and count, only after a second.
 	if !isQuiet(waiting, f, terminal.AnswerAfter) {
 		return nil
 	}

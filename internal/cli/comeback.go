@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -51,15 +52,7 @@ func (c *conversation) recall(ctx context.Context, run muster.Run) {
 			all = append(all, words{said.At, said.Text, false})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b words) int {
-		switch {
-		case a.at < b.at:
-			return -1
-		case a.at > b.at:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(all, func(a, b words) int { return cmp.Compare(a.at, b.at) })
 	tasks, _, _ := c.Tasks().List(ctx)
 	width, _ := view.TerminalWidth(c.app.Stdout)
 	changed := func(id muster.TaskID) (added, removed int) {

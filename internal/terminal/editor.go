@@ -25,11 +25,14 @@ func (s *screen) openEditor() tea.Cmd {
 	}
 	dir, err := os.MkdirTemp("", "muster-edit-")
 	if err != nil {
-		return func() tea.Msg { return editedMsg{err: err} }
+		s.print("no file can be made for the editor: " + clean(err.Error()))
+		return nil
 	}
 	file := filepath.Join(dir, draftName)
 	if err := os.WriteFile(file, []byte(s.input.value()), 0o600); err != nil {
-		return func() tea.Msg { return editedMsg{dir, err} }
+		_ = os.RemoveAll(dir)
+		s.print("no file can be made for the editor: " + clean(err.Error()))
+		return nil
 	}
 	s.suspended = true
 	s.isEditing.Store(true)

@@ -182,8 +182,8 @@ func (s *screen) typePressed() {
 	s.questions.pressed, s.questions.typed = "", time.Now()
 }
 
-// questionRows draws the question in at most height rows of the screen. Without enough rows for a frame, its title and
-// its keys stand on one row each.
+// questionRows draws the question in at most height rows of the screen. Without enough rows for a frame, what is
+// asked and the keys stand on one row each.
 func (s *screen) questionRows(height int) []string {
 	q := s.questions.current()
 	s.questions.isDrawn = height >= 2

@@ -47,7 +47,7 @@ func (p Paint) nameColour(name string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	at := slices.Index(n.order, name)
-	if at < 0 && n.members != nil { // somebody has joined
+	if at < 0 && n.members != nil { // a member has joined
 		for _, member := range n.members() {
 			if s := text.OneLine(string(member)); member != muster.Lead && !slices.Contains(n.order, s) {
 				n.order = append(n.order, s)

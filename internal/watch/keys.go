@@ -36,8 +36,8 @@ func isMoving(m *model) bool { return m.focus != paneDetail }
 // isReading reports whether the focus is on the right side.
 func isReading(m *model) bool { return m.focus == paneDetail }
 
-// hasRequest reports whether a question is shown that nobody has answered, as far as is known here. One that has come
-// by itself must have stood for a moment, so that a key which was meant for another one does not answer it.
+// hasRequest reports whether a pending question is shown that a key may answer. One that has come by itself must have
+// stood for a second, so that a key which was meant for another one does not answer it.
 func hasRequest(m *model) bool {
 	r := m.detail.question()
 	return r != nil && r.Status == muster.RequestPending && time.Since(m.detail.arrived) >= terminal.AnswerAfter

@@ -19,7 +19,7 @@ import (
 
 // Restore brings an archived team back: its state, and its lanes with the work that was in them. A team that is here
 // and has finished is archived before; one that has not finished is an error (Held), and nothing changes. Interrupted
-// anywhere, Restore goes on when it is called again, and until then nobody else changes the state: see Archive.
+// anywhere, Restore goes on when it is called again, and until then no other command changes the state: see Archive.
 func (w *Workspace) Restore(ctx context.Context, name string) (t ArchivedTeam, err error) {
 	if err := w.CheckOutsideTools(ctx); err != nil {
 		return t, err
