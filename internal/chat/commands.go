@@ -97,11 +97,7 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 	case name == "resume":
 		s.beginRun("")
 	case name == "approve" || name == "reject":
-		if args, problem := s.decision(ctx, name, rest); problem != "" {
-			s.Face.Print(problem)
-		} else {
-			s.decide(ctx, args...)
-		}
+		s.answers().Line(ctx, name, rest)
 	default:
 		args := append(slices.Clone(builtin[i].Muster), commands.Split(rest)...)
 		s.printCommand(ctx, args...)

@@ -52,31 +52,50 @@ func Question(r muster.Request, p view.Paint, now time.Time, subject func(muster
 	return q
 }
 
-// answer does what a key says to a question.
-func (s *Session) answer(ctx context.Context, a terminal.Answer) {
+// Answers answer questions with what the user types. All fields must be set.
+type Answers struct {
+	// Waiting returns the requests that the user may answer, and those of them that are shown to the user.
+	Waiting func(ctx context.Context) (all, shown []muster.Request)
+	// Command runs a muster command. It returns what that prints, and whether it succeeds.
+	Command func(ctx context.Context, args ...string) (printed string, ok bool)
+	// Print shows whole lines, and Fill puts the beginning of a line into the input.
+	Print, Fill func(text string)
+}
+
+// Key does what a key says to a question.
+func (s *Answers) Key(ctx context.Context, a terminal.Answer) {
 	switch a.Key {
 	case "y":
 		s.decide(ctx, "approve", a.ID)
 	case "Y":
 		s.decide(ctx, "approve", "--run", a.ID)
 	case "v":
-		s.printCommand(ctx, "requests", "show", a.ID)
+		printed, _ := s.Command(ctx, "requests", "show", a.ID)
+		s.Print(strings.TrimRight(printed, "\n"))
 	case "n": // the reason is typed behind it
 		s.Fill("/reject " + a.ID + " ")
 	}
-	s.Face.Refresh()
+}
+
+// Line answers a question as the slash command name does, with what was typed behind it.
+func (s *Answers) Line(ctx context.Context, name, rest string) {
+	if args, problem := s.decision(ctx, name, rest); problem != "" {
+		s.Print(problem)
+	} else {
+		s.decide(ctx, args...)
+	}
 }
 
 // decide answers a question. The event of the answer says that it was given, so only what went wrong is printed.
-func (s *Session) decide(ctx context.Context, args ...string) {
+func (s *Answers) decide(ctx context.Context, args ...string) {
 	if printed, ok := s.Command(ctx, args...); !ok {
-		s.Face.Print(strings.TrimRight(printed, "\n"))
+		s.Print(strings.TrimRight(printed, "\n"))
 	}
 }
 
 // decision returns the arguments of muster approve or muster reject for what was typed behind the slash command. An ID
 // may be left out where one question waits. problem says why there are none.
-func (s *Session) decision(ctx context.Context, name, rest string) (args []string, problem string) {
+func (s *Answers) decision(ctx context.Context, name, rest string) (args []string, problem string) {
 	id, words, _ := strings.Cut(rest, " ")
 	all, waiting := s.Waiting(ctx)
 	isNamed := slices.ContainsFunc(all, func(r muster.Request) bool { return string(r.ID) == id })

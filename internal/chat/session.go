@@ -232,11 +232,17 @@ func (s *Session) handle(ctx context.Context, e terminal.Event) (how Outcome, ov
 		if e.ID == leaveQuestion {
 			return s.answerLeave(e.Key)
 		}
-		s.answer(ctx, e)
+		s.answers().Key(ctx, e)
+		s.Face.Refresh()
 	case terminal.Closed:
 		return UserLeft, true
 	}
 	return how, false
+}
+
+// answers returns what answers questions in this conversation.
+func (s *Session) answers() *Answers {
+	return &Answers{Waiting: s.Waiting, Command: s.Command, Print: s.Face.Print, Fill: s.Fill}
 }
 
 // showRest shows the events that were written before the run ended but had not arrived yet.

@@ -202,22 +202,27 @@ func (c *conversation) edit(ctx context.Context, id string) (counts string, rows
 	return e.Counts(), face.EditRows(c.paint, e, face.PreviewLines, editIndent, width)
 }
 
-// command runs a muster command. It returns what that prints, and whether it succeeds. It runs on a copy of the App, in
-// this process, so a command that the user types behaves as it does in a shell. Only its input is empty, its limits of
-// memory are not applied to this process, and it cannot leave the terminal.
+// command runs a muster command. It returns what that prints, and whether it succeeds.
 func (c *conversation) command(ctx context.Context, args ...string) (printed string, ok bool) {
-	var out bytes.Buffer
-	// The copy is shallow: the flags of the command change only the copy.
-	a := *c.app
-	a.endsProcess, a.foreground, a.logFile = false, nil, nil // the log is the conversation's
-	a.Args, a.Dir, a.dir, a.Stdin, a.Stdout, a.Stderr = args, c.Root(), "", strings.NewReader(""), &out, &out
+	var shape *view.Screen
 	if c.terminal != nil {
 		width, _ := view.TerminalWidth(c.app.Stdout)
-		// The output goes to a buffer, so the width and the colours are taken from the terminal on which it will be
-		// shown.
-		a.screenShape = &view.Screen{Paint: c.paint, Width: width}
+		shape = &view.Screen{Paint: c.paint, Width: width}
 	}
-	ok = a.Run(ctx) == 0
+	return c.app.within(ctx, c.Root(), shape, args)
+}
+
+// within runs a muster command in this process, in the directory dir. It returns what that prints for a screen of a
+// shape, nil for a pipe, and whether it succeeds. A command that the user types behaves as it does in a shell. Only its
+// input is empty, its limits of memory are not applied to this process, and it cannot leave the terminal.
+func (a *App) within(ctx context.Context, dir string, shape *view.Screen, args []string) (printed string, ok bool) {
+	var out bytes.Buffer
+	// The copy is shallow: the flags of the command change only the copy.
+	c := *a
+	c.endsProcess, c.foreground, c.logFile = false, nil, nil // the log is the caller's
+	c.Args, c.Dir, c.dir, c.Stdin, c.Stdout, c.Stderr = args, dir, "", strings.NewReader(""), &out, &out
+	c.screenShape = shape
+	ok = c.Run(ctx) == 0
 	return out.String(), ok
 }
 

@@ -16,6 +16,7 @@ import (
 	"muster/internal/text"
 	"muster/internal/view"
 	"muster/internal/workspace"
+	"muster/team"
 )
 
 // namesKept is how long what a menu offers is taken for current. It is asked for at each key.
@@ -124,12 +125,17 @@ func slashCommands(a *App) (all []chat.Command) {
 // waiting returns the requests that the user may answer, and those that are shown: without a terminal all are. Where
 // they cannot be read there are none.
 func (c *conversation) waiting(ctx context.Context) (all, shown []muster.Request) {
-	all, _ = c.Requests().Pending(ctx)
-	all = slices.DeleteFunc(all, func(r muster.Request) bool { return !view.IsForUser(r) })
+	all = usersRequests(ctx, c.Team)
 	if c.terminal == nil {
 		return all, all
 	}
 	return all, c.progress.Questions()
+}
+
+// usersRequests returns the requests that wait, and that the user may answer.
+func usersRequests(ctx context.Context, t *team.Team) []muster.Request {
+	all, _ := t.Requests().Pending(ctx)
+	return slices.DeleteFunc(all, func(r muster.Request) bool { return !view.IsForUser(r) })
 }
 
 func (c *conversation) share(ctx context.Context, path string) (string, error) {

@@ -180,7 +180,7 @@ func (r runCommands) expandGoal(ctx context.Context, o opened, goal string) (str
 // stdout, so that a script can keep the summary alone.
 func (r runCommands) perform(ctx context.Context, o opened, j Job) error {
 	// The output reads the journal of the same workspace in which the team runs, so nothing is opened twice.
-	out := newRunOutput(ctx, r.App, o.Team, j.Settings, j.Resume)
+	out := newRunOutput(ctx, r.App, o, j.Settings, j.Resume)
 	j.Workspace, j.Emit = o.workspace, out.emit
 	if j.Resume && out.progress != nil {
 		view.MarkStopped(out.progress, r.Now())
@@ -322,7 +322,7 @@ func (r runCommands) hostWorkers(
 		return err
 	}
 	// Events of the whole team are printed, not only those of the members in this process.
-	out := newRunOutput(ctx, r.App, o.Team, settings, true)
+	out := newRunOutput(ctx, r.App, o, settings, true)
 	// It has a configuration of its own, with the model for the workers. The one in o only looks.
 	t, err := r.openTeam( //nolint:contextcheck // Opening starts nothing.
 		Job{Workspace: o.workspace, Settings: settings, Emit: out.emit})

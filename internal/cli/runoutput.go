@@ -23,14 +23,16 @@ type runOutput struct {
 	app      *App
 	journal  *journal.Journal
 	progress *view.Progress // nil with --json
+	keys     *runKeys       // nil where no key answers
 	printing sync.Mutex     // held while a line of JSON is written: events come from several goroutines
 }
 
 // newRunOutput returns the output of a run, which resumes an earlier one or begins. Until the first event arrives,
 // its opening line says what the team does first. The end of ctx does not end it: the team still writes events while it
 // ends its turns.
-func newRunOutput(ctx context.Context, a *App, t *team.Team, s config.Settings, resumes bool) *runOutput {
+func newRunOutput(ctx context.Context, a *App, o opened, s config.Settings, resumes bool) *runOutput {
 	ctx = context.WithoutCancel(ctx)
+	t := o.Team
 	out := &runOutput{app: a, journal: t.Journal()}
 	if a.json {
 		return out
@@ -45,9 +47,17 @@ func newRunOutput(ctx context.Context, a *App, t *team.Team, s config.Settings, 
 	if a.foreground != nil {
 		print = func(string) {}
 	}
+	ring := func(sequence string) {
+		if t := out.keys.terminal(); t != nil {
+			t.Ring(sequence)
+		} else {
+			print(sequence)
+		}
+	}
 	run, _ := t.LastRun(ctx) // without it a check is named a little later
-	o := view.Options{Print: print, Notify: notifier(a, s.Notify, print), Screen: liveScreen(a), Start: a.Now(),
-		Check: run.Check, Opening: opening, Rewraps: terminal.Rewraps(),
+	out.keys = newRunKeys(a, t, o.Root())
+	options := view.Options{Print: print, Notify: notifier(a, s.Notify, ring), Screen: liveScreen(a), Start: a.Now(),
+		Check: run.Check, Opening: opening, Rewraps: terminal.Rewraps(), OneKey: out.keys != nil,
 		Size: func() (width, height int) {
 			width, _ = view.TerminalWidth(a.Stderr)
 			return width, view.TerminalHeight(a.Stderr)
@@ -55,7 +65,10 @@ func newRunOutput(ctx context.Context, a *App, t *team.Team, s config.Settings, 
 		Board:  func() (view.Overview, error) { return face.Board(ctx, t) },
 		Window: windowOf(a, s),
 		Task:   func(id muster.TaskID) (muster.Task, error) { return t.Tasks().Get(ctx, id) }}
-	out.progress = view.NewProgress(o)
+	out.progress = view.NewProgress(options)
+	if out.keys != nil {
+		out.keys.progress = out.progress
+	}
 	out.progress.SetSpent(s.Budgets.Team, spentBefore(ctx, t, resumes))
 	if resumes {
 		catchUp(ctx, t, out.progress)
@@ -91,6 +104,9 @@ func spentBefore(ctx context.Context, t *team.Team, resumes bool) spend.Book {
 func (o *runOutput) event(e muster.Event) {
 	if o.progress != nil {
 		o.progress.Event(e)
+		if t := o.keys.terminal(); t != nil {
+			t.Refresh()
+		}
 		return
 	}
 	o.printing.Lock()
@@ -133,7 +149,9 @@ func (o *runOutput) during(ctx context.Context, do func()) error {
 		for tick := time.Tick(view.RedrawInterval); o.progress != nil && following.Err() == nil; {
 			select {
 			case <-tick:
-				o.progress.Tick(o.app.Now())
+				if o.progress.Tick(o.app.Now()); o.keys != nil {
+					o.keys.update(ctx)
+				}
 			case <-following.Done():
 			}
 		}
@@ -141,6 +159,9 @@ func (o *runOutput) during(ctx context.Context, do func()) error {
 	do()
 	stop()
 	printing.Wait()
+	if o.keys != nil {
+		o.keys.close()
+	}
 	// The watch may be late. What it has not brought yet is read from where it has come to, so each event is printed
 	// once.
 	o.printAll(o.journal.Read(ctx, from), from)

@@ -46,8 +46,7 @@ func (s *screen) editor(file string) *exec.Cmd {
 	return c
 }
 
-// takeEdited puts what was edited into the input. Where the editor fails, the input stays, and so does the draft. Where
-// the terminal closes meanwhile, what was written is printed, so that it is not lost.
+// takeEdited puts what was edited into the input. Where the editor fails, the input stays, and so does the draft.
 func (s *screen) takeEdited(m editedMsg) {
 	s.suspended = false
 	defer s.isEditing.Store(false)
@@ -64,9 +63,7 @@ func (s *screen) takeEdited(m editedMsg) {
 	}
 	text := clean(strings.TrimRight(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n"))
 	s.input.set(text)
-	if s.queue.isClosed() && text != "" {
-		s.print("this was not sent:\n" + text)
-	}
+	s.queue.nudge()
 }
 
 // print inserts lines, also while the terminal closes.

@@ -59,13 +59,6 @@ func (q *queue[T]) close() {
 	q.nudge()
 }
 
-// isClosed reports whether no item follows.
-func (q *queue[T]) isClosed() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.closed
-}
-
 // take removes and returns all items, and reports whether none will follow.
 func (q *queue[T]) take() (items []T, last bool) {
 	q.mu.Lock()

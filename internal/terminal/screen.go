@@ -148,7 +148,7 @@ func (s *screen) filter(_ tea.Model, msg tea.Msg) tea.Msg {
 // inserts no more rows than fit above the view; the others follow in further messages. It returns nil when nothing is
 // to be done.
 func (s *screen) nextInsertion() tea.Msg {
-	if s.closed || s.out != nil && !s.out.hasDrawn.Load() {
+	if s.closed || s.isEditing.Load() || s.out != nil && !s.out.hasDrawn.Load() {
 		return nil
 	}
 	items, last := s.queue.take()
@@ -157,6 +157,7 @@ func (s *screen) nextInsertion() tea.Msg {
 	}
 	if last {
 		s.apply(item{kind: flushed})
+		s.keepUnsent()
 	}
 	if len(s.insertRows) == 0 {
 		if last {
@@ -172,6 +173,14 @@ func (s *screen) nextInsertion() tea.Msg {
 	}
 	s.insertedSinceView = true
 	return tea.Println(text)()
+}
+
+// keepUnsent shows what stands in the input of a terminal that closes, so that it is not lost.
+func (s *screen) keepUnsent() {
+	if strings.TrimSpace(s.input.value()) != "" {
+		s.apply(item{kind: printed, text: "this was not sent:\n" + s.input.value()})
+	}
+	s.clearInput()
 }
 
 // apply turns one queued text into rows to insert, or keeps it until the streamed line has ended.

@@ -91,6 +91,25 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// What stands in the input when the terminal closes is shown, so that it is not lost. An editor that has the terminal
+// ends first.
+func TestWhatWasNotSentIsShownAtTheEnd(t *testing.T) {
+	k := newKeyboard(Options{})
+	k.press("a draft")
+	k.isEditing.Store(true)
+	k.queue.close()
+	if msg := k.nextInsertion(); msg != nil {
+		t.Errorf("while the editor has the terminal it closes: %v", msg)
+	}
+	k.isEditing.Store(false)
+	if msg := fmt.Sprint(k.nextInsertion()); !strings.Contains(msg, "this was not sent:\na draft") {
+		t.Errorf("it closes with %q", msg)
+	}
+	if k.nextInsertion(); !k.closed {
+		t.Error("it does not close")
+	}
+}
+
 // Esc is the caller's, who may put an entered line back. It is marked when it is entered again, and what was typed
 // instead is not lost.
 func TestEscAndEdit(t *testing.T) {

@@ -42,11 +42,11 @@ func (p *Progress) boardRows(now time.Time, most int) []string {
 	o.Run.Budget, o.Spending.Total, o.Presence.dayBudget = p.presence.budget, p.presence.spent, p.presence.dayBudget
 	o.Now = now // how long something waits goes on, though the board is not read again
 	needs := o.Needs()
-	if p.options.OnlyLines { // the questions have a frame of their own
-		p.questions = slices.DeleteFunc(slices.Clone(needs), func(n Need) bool {
-			return n.Request == nil || n.Request.To == muster.Lead && WaitingTime(*n.Request, now) < leadAnswerTime
-		})
-		p.needsUser = len(p.questions) > 0
+	p.questions = slices.DeleteFunc(slices.Clone(needs), func(n Need) bool {
+		return n.Request == nil || n.Request.To == muster.Lead && WaitingTime(*n.Request, now) < leadAnswerTime
+	})
+	p.needsUser = len(p.questions) > 0
+	if p.options.OnlyLines || p.drawer != nil { // the questions have a frame of their own
 		needs = slices.DeleteFunc(needs, func(n Need) bool { return n.Request != nil })
 	}
 	p.needsUser = p.needsUser || len(needs) > 0
@@ -194,8 +194,8 @@ func (p *Progress) Title(name string) string {
 	return text.OneLine(name)
 }
 
-// Questions returns the requests that wait for the user, the oldest first, as the last call of Rows has found them. One
-// to the lead is among them when the lead has not answered it for a while.
+// Questions returns the requests that wait for the user, the oldest first, as the rows that were drawn last have found
+// them. One to the lead is among them when the lead has not answered it for a while.
 func (p *Progress) Questions() (all []muster.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

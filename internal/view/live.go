@@ -20,7 +20,27 @@ const (
 )
 
 // isLive reports whether rows are drawn below the lines here.
-func (p *Progress) isLive() bool { return p.options.Width > 0 && !p.options.OnlyLines }
+func (p *Progress) isLive() bool {
+	return p.options.Width > 0 && !p.options.OnlyLines && p.drawer == nil
+}
+
+// DrawnBy has another one print the lines and draw the rows, which it gets from Rows, and answer questions by one key.
+// nil takes both back.
+func (p *Progress) DrawnBy(print func(text string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.repaint("", nil) // nothing of it stays on the terminal
+	p.drawer = print
+}
+
+// print writes a text to the terminal.
+func (p *Progress) print(text string) {
+	if p.drawer != nil {
+		p.drawer(text)
+		return
+	}
+	p.options.Print(text)
+}
 
 // measure asks for the size of the terminal, and reports whether its width is another one than before.
 func (p *Progress) measure() (isResized bool) {
@@ -69,7 +89,7 @@ func (p *Progress) liveRows(now time.Time) []string {
 func (p *Progress) repaint(above string, rows []string) {
 	if len(p.drawn)+len(rows) == 0 {
 		if above != "" {
-			p.options.Print(above)
+			p.print(above)
 		}
 		return
 	}
@@ -109,7 +129,7 @@ func (p *Progress) repaint(above string, rows []string) {
 	}
 	b.WriteString(ansi.ResetModeSynchronizedOutput)
 	p.drawn, p.drawnWidth = rows, p.options.Width
-	p.options.Print(b.String())
+	p.print(b.String())
 }
 
 // drawnHeight is how many rows of the terminal the live rows take. Terminals that wrap rows anew when they get narrower

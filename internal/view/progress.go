@@ -62,8 +62,10 @@ type Progress struct {
 	drawn      []string
 	drawnAt    time.Time
 	drawnWidth int // of the terminal then
-	alerts     alerts
-	height     int // of the terminal; 0: not known
+	// drawer prints the lines in place of Options.Print, and draws the rows; nil: nobody else does.
+	drawer func(text string)
+	alerts alerts
+	height int // of the terminal; 0: not known
 	// board is what the board had at boardAt. boardIsOld says that events have come since.
 	board      Overview
 	boardAt    time.Time
@@ -109,7 +111,7 @@ type Options struct {
 	// on a terminal.
 	OnlyLines bool
 
-	// OneKey says that one key answers a question here.
+	// OneKey says that one key can answer a question here, so no line names the command.
 	OneKey bool
 
 	// Size returns the columns and rows of the terminal, which the user can resize; nil: Width stays. Rewraps says that

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"muster"
+	"muster/internal/chat"
+	"muster/internal/terminal"
+	"muster/internal/view"
+	"muster/team"
+)
+
+// runKeys lets one key answer the questions of muster run. The terminal is taken only while a question waits, so that
+// what is typed at other times stays for the shell.
+type runKeys struct {
+	app      *App
+	team     *team.Team
+	root     string
+	paint    view.Paint
+	progress *view.Progress
+	in, out  *os.File
+	// isOff says that the user has typed something before a question came. It is for the shell, so no key is taken.
+	isOff bool
+
+	mu   sync.Mutex
+	open *terminal.Terminal // nil: no question waits
+}
+
+// newRunKeys returns nil where there is no terminal with a user who could press a key.
+func newRunKeys(a *App, t *team.Team, root string) *runKeys {
+	in, out := a.terminalIn(), fileOf(a.Stderr)
+	if s := liveScreen(a); in != nil && out != nil && s.Width > 0 && !a.json && a.foreground == nil {
+		return &runKeys{app: a, team: t, root: root, paint: s.Paint, in: in, out: out}
+	}
+	return nil
+}
+
+// update takes the terminal when a question waits, and gives it back when none does.
+func (k *runKeys) update(ctx context.Context) {
+	isAsked, isOpen := len(k.progress.Questions()) > 0, k.terminal() != nil
+	switch {
+	case isOpen && !isAsked:
+		k.close()
+	case isAsked && !isOpen && !k.isOff:
+		if k.isOff = hasTyped(k.in); !k.isOff {
+			k.take(ctx)
+		}
+	}
+}
+
+// terminal returns the terminal, or nil while no question waits.
+func (k *runKeys) terminal() *terminal.Terminal {
+	if k == nil {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.open
+}
+
+// take opens the terminal. Where it cannot be opened, the questions stay in the rows, with the commands that answer.
+func (k *runKeys) take(ctx context.Context) {
+	k.progress.DrawnBy(k.print)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t, err := terminal.Open(ctx, terminal.Options{In: k.in, Out: k.out, Colour: k.paint.IsOn(), Accent: view.Amber,
+		Status: k.status})
+	if err != nil {
+		k.isOff = true
+		go k.progress.DrawnBy(nil) // it may print, which needs the lock
+		return
+	}
+	k.open = t
+	go k.answer(ctx, t)
+}
+
+// close gives the terminal back.
+func (k *runKeys) close() {
+	t := k.terminal()
+	if t == nil {
+		return
+	}
+	_ = t.Close() // there is nothing to do when the terminal cannot be restored
+	k.mu.Lock()
+	k.open = nil
+	k.mu.Unlock()
+	k.progress.DrawnBy(nil)
+}
+
+// print prints the lines of the progress.
+func (k *runKeys) print(text string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.open != nil {
+		k.open.Print(strings.TrimRight(text, "\n"))
+		return
+	}
+	_, _ = io.WriteString(k.app.Stderr, text) // a run goes on when nobody reads it
+}
+
+// status returns what stands above the input.
+func (k *runKeys) status(width int) terminal.Status {
+	now := k.app.Now()
+	rows := k.progress.Rows(now, width, terminal.StatusRows(view.TerminalHeight(k.out)))
+	s := terminal.Status{Lines: rows}
+	for _, r := range k.progress.Questions() {
+		s.Questions = append(s.Questions, chat.Question(r, k.paint, now, k.progress.Subject))
+	}
+	return s
+}
+
+// answer does what the user types, until the terminal is closed.
+func (k *runKeys) answer(ctx context.Context, t *terminal.Terminal) {
+	print := func(text string) { t.Print(k.app.secrets.String(text)) }
+	answers := chat.Answers{Print: print, Fill: t.Fill,
+		Waiting: func(ctx context.Context) (all, shown []muster.Request) {
+			return usersRequests(ctx, k.team), k.progress.Questions()
+		},
+		Command: func(ctx context.Context, args ...string) (string, bool) {
+			width, _ := view.TerminalWidth(k.out)
+			return k.app.within(ctx, k.root, &view.Screen{Paint: k.paint, Width: width}, args)
+		}}
+	for e := range t.Events() {
+		switch e := e.(type) {
+		case terminal.Answer:
+			answers.Key(ctx, e)
+			t.Refresh()
+		case terminal.Line:
+			name, rest, _ := strings.Cut(strings.TrimPrefix(e.Text, "/"), " ")
+			if isAnswer := name == "approve" || name == "reject"; isAnswer && strings.HasPrefix(e.Text, "/") {
+				answers.Line(ctx, name, strings.TrimSpace(rest))
+				t.Refresh()
+			} else {
+				print("this was not sent; to the lead: muster mail send lead \"...\", in another terminal")
+			}
+		case terminal.Interrupt: // as Ctrl-C does while no question waits
+			if p, err := os.FindProcess(os.Getpid()); err == nil {
+				_ = p.Signal(os.Interrupt)
+			}
+		}
+	}
+}
