@@ -29,7 +29,7 @@ func TestEachWordIsShownOnce(t *testing.T) {
 			stream = nil
 		}
 		face := &paper{}
-		s := remoteSpeech{face: face}
+		s := Speech{Face: face, isRemote: true}
 		for whole := replies; len(stream)+len(whole) > 0; {
 			if len(whole) == 0 || len(stream) > 0 && rapid.Bool().Draw(r, "stream") {
 				s.event(stream[0])
@@ -50,7 +50,7 @@ func TestEachWordIsShownOnce(t *testing.T) {
 func TestRemoteRepliesFromTheirMiddle(t *testing.T) {
 	t.Parallel()
 	face := &paper{}
-	s := remoteSpeech{face: face}
+	s := Speech{Face: face, isRemote: true}
 	s.event(loop.TextDelta{Text: "world."})
 	s.reply("Hello world.")
 	for _, e := range []loop.Event{loop.TurnEnded{}, loop.TextDelta{Text: "One"}, loop.ReplyDiscarded{}, loop.TextDelta{Text: "Two "},

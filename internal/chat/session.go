@@ -137,7 +137,7 @@ type Session struct {
 	// Remote says that another process hosts the run, so leaving does not end it. Attach sets it.
 	Remote  bool
 	replies <-chan llm.Message // of a remote lead
-	speech  remoteSpeech       // of a remote lead
+	speech  Speech             // of a remote lead
 	Now     func() time.Time
 
 	leadRests     bool      // a remote lead, according to the last event of it

@@ -46,7 +46,7 @@ func (c *conversation) openFace(ctx context.Context) error {
 		var err error
 		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out,
 			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete, Paste: pasted,
-			Clipboard: func() (text, said string) { return c.pasteImage(ctx) }, Colour: c.paint.IsOn(), Markdown: true,
+			Clipboard: func() (text, said string) { return c.pasteImage(ctx) }, Colour: c.paint.IsOn(),
 			Accent: view.Amber, HasTitle: c.hasTitle, Status: c.status, Editor: func(file string) *exec.Cmd {
 				return a.editor(context.WithoutCancel(ctx), file)
 			}})

@@ -102,7 +102,7 @@ func (r row) wrap(width int) (rows []row) {
 			line = r[:i]
 		}
 		for {
-			end, next := line.breakAt(width)
+			end, next := text.Break(len(line), width, func(i int) (int, bool) { return line[i].width, line[i].text == " " })
 			rows = append(rows, line[:end])
 			if line = line[next:]; len(line) == 0 {
 				break
@@ -113,38 +113,6 @@ func (r row) wrap(width int) (rows []row) {
 		}
 		r = r[i+1:]
 	}
-}
-
-// breakAt returns where the first row of a line ends, and where the next one begins: between them are blanks.
-func (r row) breakAt(width int) (end, next int) {
-	n, over := 0, -1
-	for i, c := range r {
-		isBlank := c.text == " "
-		// A blank at the beginning of the line indents it, and is no place to break.
-		if isBlank && i > 0 {
-			if r[i-1].text != " " {
-				end = i
-			}
-			next = i + 1
-		} else if c.width == 2 && i > 0 && n <= width && r[i-1].text != " " {
-			end, next = i, i
-		}
-		if n += c.width; n > width && over < 0 {
-			over = i
-		}
-		if over < 0 || isBlank {
-			continue
-		}
-		if end == 0 { // a word that is longer than the row
-			end = max(over, 1)
-			next = end
-		}
-		return end, next
-	}
-	if over >= 0 && end > 0 { // only blanks stand over
-		return end, len(r)
-	}
-	return len(r), len(r)
 }
 
 // within returns the rows of something that stands behind a prefix: first before the first row, and rest before the

@@ -70,10 +70,6 @@ func TestPiecesAndWhole(t *testing.T) {
 		var got []string
 		for rest := source; rest != ""; {
 			n := rapid.IntRange(1, len(rest)).Draw(t, "piece")
-			// The terminal gives whole characters only.
-			for n < len(rest) && strings.ToValidUTF8(rest[:n], "") != rest[:n] && len(rest)-n > 0 {
-				n++
-			}
 			got = append(got, w.Add(rest[:n], width)...)
 			rest = rest[n:]
 		}

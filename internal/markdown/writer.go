@@ -15,6 +15,8 @@ type Writer struct {
 	// Colour allows colour.
 	Colour bool
 
+	// partial is the beginning of a character whose other bytes have not come yet.
+	partial string
 	// line is the beginning of a line that has not ended, and block the lines of the block that grows.
 	line, block string
 	// blanks are the blank lines behind an item of a list. Whether they end it, only the next line tells.
@@ -31,7 +33,10 @@ type Writer struct {
 
 // Add appends s and returns the rows of the blocks that have ended with it.
 func (w *Writer) Add(s string, width int) (rows []string) {
-	w.line += strings.ReplaceAll(text.Clean(s), "\r", "")
+	s = w.partial + s
+	whole := text.WholeRunes(s)
+	w.partial = s[len(whole):]
+	w.line += strings.ReplaceAll(text.Clean(whole), "\r", "")
 	for {
 		line, rest, ok := strings.Cut(w.line, "\n")
 		if !ok {

@@ -29,7 +29,7 @@ func (s *screen) openEditor() tea.Cmd {
 		return nil
 	}
 	file := filepath.Join(dir, draftName)
-	if err := os.WriteFile(file, []byte(s.input.value()), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(s.input.Value()), 0o600); err != nil {
 		_ = os.RemoveAll(dir)
 		s.print("no file can be made for the editor: " + clean(err.Error()))
 		return nil
@@ -62,7 +62,7 @@ func (s *screen) takeEdited(m editedMsg) {
 		return
 	}
 	text := clean(strings.TrimRight(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n"))
-	s.input.set(text)
+	s.input.Set(text)
 	s.queue.nudge()
 }
 

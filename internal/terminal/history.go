@@ -1,6 +1,10 @@
 package terminal
 
-import "strings"
+import (
+	"strings"
+
+	"muster/internal/lineedit"
+)
 
 // history is what the user entered, oldest first, and the position that Up has reached in it.
 type history struct {
@@ -68,7 +72,7 @@ type search struct {
 	// failed says that no older line contains the query.
 	failed bool
 	// savedInput is the input before the search, to which Ctrl-G returns.
-	savedInput buffer
+	savedInput lineedit.Buffer
 }
 
 // findFrom looks for the query in the line at index from and in older ones. Without a match it keeps the last one and

@@ -9,6 +9,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"muster/internal/lineedit"
 )
 
 // handleKey does what a key means. A key that no table knows is typed text. The names of keys are those of bubbletea,
@@ -21,32 +23,29 @@ func (s *screen) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	if s.search.active && s.handleSearchKey(k, name) || s.isMenuOpen() && s.handleMenuKey(name) {
 		return nil
 	}
-	before := s.input.value()
-	for keys, edit := range editKeys {
-		if slices.Contains(strings.Fields(keys), name) {
-			edit(&s.input)
-			s.menuAfterEdit(before)
-			return nil
-		}
+	before := s.input.Value()
+	if s.input.Press(name) {
+		s.menuAfterEdit(before)
+		return nil
 	}
 	s.menu.close()
 	switch name {
 	case "enter":
 		s.enter()
 	case "ctrl+c": // discards the line; without one it is the caller's
-		if s.input.isEmpty() {
+		if s.input.IsEmpty() {
 			s.emit(Interrupt{})
 		}
 		s.clearInput()
 		s.history.position = len(s.history.lines)
 	case "ctrl+d": // as in a shell: it ends the input, or deletes to the right
-		if s.input.isEmpty() {
+		if s.input.IsEmpty() {
 			s.emit(Leave{})
 		} else {
-			s.input.deleteRight()
+			s.input.DeleteRight()
 		}
 	case "esc":
-		s.emit(Escape{IsEmpty: s.input.isEmpty()})
+		s.emit(Escape{IsEmpty: s.input.IsEmpty()})
 	case "up", "ctrl+p":
 		s.moveVertically(-1)
 	case "down", "ctrl+n":
@@ -70,44 +69,22 @@ func (s *screen) handleKey(k tea.KeyPressMsg) tea.Cmd {
 		}
 	default:
 		if k.Text != "" && utf8.ValidString(k.Text) {
-			s.input.insert(clean(k.Text))
+			s.input.Insert(clean(k.Text))
 			s.menuAfterEdit(before)
 		}
 	}
 	return nil
 }
 
-// editKeys are the keys that only change the input or move the cursor in it. Those of one entry do the same.
-var editKeys = map[string]func(*buffer){
-	"alt+enter ctrl+j shift+enter": (*buffer).insertNewline,
-	"delete":                       (*buffer).deleteRight,
-	"backspace ctrl+h":             (*buffer).deleteLeft,
-	"left ctrl+b":                  (*buffer).left,
-	"right ctrl+f":                 (*buffer).right,
-	"home ctrl+a":                  func(b *buffer) { b.cursor = b.startOfLine() },
-	"end ctrl+e":                   func(b *buffer) { b.cursor = b.endOfLine() },
-	"alt+b ctrl+left alt+left":     func(b *buffer) { b.cursor = b.wordStartBefore() },
-	"alt+f ctrl+right alt+right":   func(b *buffer) { b.cursor = b.wordEndAfter() },
-	"alt+< ctrl+home":              func(b *buffer) { b.cursor = 0 },
-	"alt+> ctrl+end":               func(b *buffer) { b.cursor = len(b.text) },
-	"ctrl+k":                       (*buffer).killToEndOfLine,
-	"ctrl+u":                       func(b *buffer) { b.kill(b.startOfLine(), b.cursor) },
-	"ctrl+w":                       func(b *buffer) { b.kill(b.blankWordStartBefore(), b.cursor) },
-	"alt+backspace":                func(b *buffer) { b.kill(b.wordStartBefore(), b.cursor) },
-	"alt+d":                        func(b *buffer) { b.kill(b.cursor, b.wordEndAfter()) },
-	"ctrl+y":                       (*buffer).yank,
-	"ctrl+t":                       (*buffer).transpose,
-}
-
 // enter submits the input and shows it in the scrollback, under the prompt and with pastes folded. A blank input is
 // dropped.
 func (s *screen) enter() {
-	text := s.input.value()
+	text := s.input.Value()
 	if strings.TrimSpace(text) == "" {
 		s.clearInput()
 		return
 	}
-	s.queue.put(item{kind: echoed, text: visible(s.input.text)})
+	s.queue.put(item{kind: echoed, text: lineedit.Shown(s.input.Text)})
 	s.history.add(text)
 	isEdit := s.isEdit
 	s.clearInput()
@@ -116,21 +93,21 @@ func (s *screen) enter() {
 
 // clearInput lets another line begin. A menu that was closed for the last one may open again.
 func (s *screen) clearInput() {
-	s.input.set("")
+	s.input.Set("")
 	s.menu, s.isEdit = openMenu{}, false
 }
 
 // moveVertically moves the cursor by one row of the screen, in the same column as far as the row has it. Beyond the
 // first and the last row it goes through the history.
 func (s *screen) moveVertically(by int) {
-	l := newLayout(&s.input, len(inputPrompt), s.inputWidth())
-	if y := l.y + by; y >= 0 && y < len(l.rows) {
-		s.input.cursor = l.clusterAt(&s.input, l.x, y)
+	l := lineedit.NewLayout(&s.input, len(inputPrompt), s.inputWidth())
+	if y := l.Y + by; y >= 0 && y < len(l.Rows) {
+		s.input.Cursor = l.ClusterAt(&s.input, l.X, y)
 		return
 	}
-	if line, ok := s.history.move(by, s.input.value()); ok {
+	if line, ok := s.history.move(by, s.input.Value()); ok {
 		s.clearInput()
-		s.input.set(line)
+		s.input.Set(line)
 	}
 }
 
@@ -159,15 +136,13 @@ func (s *screen) handleSearchKey(k tea.KeyPressMsg, name string) bool {
 		return false
 	}
 	// Without a query the input is as it was; without a match it is empty.
-	s.input.set("")
+	s.input.Set("")
 	if f.query == "" {
-		s.input.set(f.savedInput.value())
+		s.input.Set(f.savedInput.Value())
 	} else if f.match < len(s.history.lines) {
 		line := s.history.lines[f.match]
-		s.input.set(line)
-		if i := strings.Index(line, f.query); i >= 0 && len(s.input.text) > 1 {
-			s.input.cursor = min(len(clusters(line[:i])), len(s.input.text))
-		}
+		s.input.Set(line)
+		s.input.MoveTo(max(strings.Index(line, f.query), 0))
 	}
 	return true
 }

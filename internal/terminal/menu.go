@@ -61,7 +61,7 @@ func (s *screen) offerMenu(isAsked bool) {
 	if s.options.Complete == nil {
 		return
 	}
-	text, cursor := s.input.value(), s.input.cursorOffset()
+	text, cursor := s.input.Value(), s.input.CursorOffset()
 	m := s.options.Complete(text, cursor, isAsked)
 	if m.From < 0 || m.From > cursor {
 		m = Menu{}
@@ -76,7 +76,7 @@ func (s *screen) offerMenu(isAsked bool) {
 	// Tab goes as far as the choices agree. Only where they part at once the menu shows them. A single choice is put in
 	// even where it is not longer than the word: it may differ in case.
 	if common := commonText(m.Choices); isAsked && (len(m.Choices) == 1 || len(common) > cursor-m.From) {
-		s.input.replaceWord(m.From, common)
+		s.input.ReplaceWord(m.From, common)
 		return
 	}
 	s.menu.Menu = m
@@ -102,7 +102,7 @@ func (s *screen) refreshMenu() {
 
 // menuAfterEdit offers a menu where a key has changed the text, and closes it where the key has only moved the cursor.
 func (s *screen) menuAfterEdit(before string) {
-	if s.input.value() == before {
+	if s.input.Value() == before {
 		s.menu.close()
 		return
 	}
@@ -152,7 +152,7 @@ func (s *screen) handleMenuKey(name string) bool {
 // takeChoice puts a choice in the place of the word. What comes next may have a menu, too.
 func (s *screen) takeChoice(i int) {
 	from, text := s.menu.From, s.menu.Choices[i].Text
-	s.input.replaceWord(from, text)
+	s.input.ReplaceWord(from, text)
 	s.offerMenu(false)
 }
 

@@ -34,8 +34,8 @@ func TestMenu(t *testing.T) {
 		{"<tab>.", "see @dir/file11 .", ""},
 	} {
 		k.press(c.keys)
-		if got := strings.Join(menuOf(k), "|"); k.input.value() != c.text || got != c.menu {
-			t.Errorf("after %s: %q with the menu\n%s, want %q with\n%s", c.keys, k.input.value(), got, c.text, c.menu)
+		if got := strings.Join(menuOf(k), "|"); k.input.Value() != c.text || got != c.menu {
+			t.Errorf("after %s: %q with the menu\n%s, want %q with\n%s", c.keys, k.input.Value(), got, c.text, c.menu)
 		}
 	}
 	k.press("<ctrl+c>/s<enter>/print 5<enter>") // a whole command is entered at once
@@ -43,7 +43,7 @@ func TestMenu(t *testing.T) {
 		t.Errorf("entered %v, want %v", got, want)
 	}
 	k.press("tell al<tab>") // what all choices have in common, and then the menu
-	if got := k.input.value(); got != "tell ali" || k.isMenuOpen() {
+	if got := k.input.Value(); got != "tell ali" || k.isMenuOpen() {
 		t.Errorf("after the first Tab: %q, menu %v", got, k.isMenuOpen())
 	}
 	if k.press("<tab>"); tmuxtest.Unframed(k.View().Content) != "> tell ali\n* alice\n  alina" {

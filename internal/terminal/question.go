@@ -8,6 +8,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"muster/internal/text"
 )
 
 const (
@@ -142,9 +144,9 @@ func (s *screen) handleQuestionKey(name string) (isDone bool, cmd tea.Cmd) {
 		if name == "esc" {
 			return true, nil
 		}
-		s.input.insert(first)
+		s.input.Insert(first)
 		return false, nil
-	case !s.input.isEmpty() || s.search.active:
+	case !s.input.IsEmpty() || s.search.active:
 		return false, nil
 	case name == "tab" && len(q.waiting) > 1:
 		q.show((q.index() + 1) % len(q.waiting))
@@ -178,7 +180,7 @@ func (s *screen) takeEffect(press int) {
 
 // typePressed makes a key whose effect has not come yet the beginning of a text.
 func (s *screen) typePressed() {
-	s.input.insert(s.questions.pressed)
+	s.input.Insert(s.questions.pressed)
 	s.questions.pressed, s.questions.typed = "", time.Now()
 }
 
@@ -199,9 +201,9 @@ func (s *screen) questionRows(height int) []string {
 	var body, rest []string
 	for i, line := range q.Lines {
 		if i == 0 {
-			body = layOutLines(line, width-4, s.options.Colour)
+			body = text.WrapColoured(line, width-4, s.options.Colour)
 		} else {
-			rest = append(rest, layOutLines(line, width-4, s.options.Colour)...)
+			rest = append(rest, text.WrapColoured(line, width-4, s.options.Colour)...)
 		}
 	}
 	if height < 4 || width < 16 { // what is asked, and the keys
@@ -214,7 +216,7 @@ func (s *screen) questionRows(height int) []string {
 	}
 	var keys []string
 	if ansi.StringWidthWc(foot) > width-6 { // the edge has no room for the keys
-		keys, foot = layOutLines(foot, width-4, false), ""
+		keys, foot = text.WrapColoured(foot, width-4, false), ""
 	}
 	// The keys stay, and as far as there is room why it is asked: the long text gives way.
 	most := max(min(height-2, maxQuestionRows)-len(keys), 1)
@@ -243,7 +245,7 @@ func (s *screen) questionKeys(q *Question) string {
 	if len(s.questions.waiting) > 1 && !q.IsModal {
 		all = append(all, "Tab next")
 	}
-	if !s.input.isEmpty() && !q.IsModal {
+	if !s.input.IsEmpty() && !q.IsModal {
 		return "keys answer when the line below is empty"
 	}
 	return strings.Join(all, " · ")

@@ -79,8 +79,8 @@ func TestOneKeyAnswers(t *testing.T) {
 	} {
 		asking(t, func(k *keyboard) {
 			c.do(k)
-			if fmt.Sprint(k.events) != fmt.Sprint(c.want) || k.input.value() != c.input {
-				t.Errorf("%s: events %v, want %v; the input is %q, want %q", name, k.events, c.want, k.input.value(), c.input)
+			if fmt.Sprint(k.events) != fmt.Sprint(c.want) || k.input.Value() != c.input {
+				t.Errorf("%s: events %v, want %v; the input is %q, want %q", name, k.events, c.want, k.input.Value(), c.input)
 			}
 		}, push, plan)
 	}
@@ -99,8 +99,8 @@ func TestTypingThroughAQuestion(t *testing.T) {
 		}
 		k.press("<enter>y")
 		time.Sleep(time.Minute)
-		if got, want := fmt.Sprint(k.events), fmt.Sprint([]Event{Line{Text: "yes no yyy"}}); got != want || k.input.value() != "y" {
-			t.Errorf("events %v, want %v; the input is %q", got, want, k.input.value())
+		if got, want := fmt.Sprint(k.events), fmt.Sprint([]Event{Line{Text: "yes no yyy"}}); got != want || k.input.Value() != "y" {
+			t.Errorf("events %v, want %v; the input is %q", got, want, k.input.Value())
 		}
 	})
 }
@@ -155,8 +155,8 @@ func TestAQuestionWithoutRoom(t *testing.T) {
 	asking(t, func(k *keyboard) {
 		k.resize(80, 3)
 		k.View()
-		if k.pressed("y", ""); len(k.events) > 0 || k.input.value() != "y" {
-			t.Errorf("events %v, the input is %q", k.events, k.input.value())
+		if k.pressed("y", ""); len(k.events) > 0 || k.input.Value() != "y" {
+			t.Errorf("events %v, the input is %q", k.events, k.input.Value())
 		}
 	}, push)
 }

@@ -10,7 +10,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"muster/internal/lineedit"
 	"muster/internal/markdown"
+	"muster/internal/text"
 )
 
 // inputPrompt stands before the first row of the input, and further rows are indented by its width. A search has a
@@ -52,7 +54,7 @@ type screen struct {
 	isEditing atomic.Bool
 	// width and height are the size of the terminal, as far as it can be used.
 	width, height int
-	input         buffer
+	input         lineedit.Buffer
 	// firstRow is the first row of the input that is shown.
 	firstRow  int
 	history   history
@@ -65,7 +67,7 @@ type screen struct {
 	readsClipboard bool
 	status         Status // as the caller gave it, not cut yet
 	above          int    // the rows above the input in the last view
-	stream         stream
+	stream         markdown.Writer
 	thinking       thinking
 	block          itemKind // of the last row that was inserted
 	endsBlank      bool     // that row is blank
@@ -102,10 +104,8 @@ type geometry struct {
 
 // newScreen returns a screen without a size; resize sets it. In tests out is nil.
 func newScreen(o Options, q *queue[item], out *output, event func(Event)) *screen {
-	s := &screen{options: o, queue: q, out: out, emit: event, history: newHistory(o.History)}
-	if o.Markdown {
-		s.stream.markdown = &markdown.Writer{Colour: o.Colour}
-	}
+	s := &screen{options: o, queue: q, out: out, emit: event, history: newHistory(o.History),
+		stream: markdown.Writer{Colour: o.Colour}}
 	if out != nil {
 		out.beforeFrame = s.beforeFrame
 	}
@@ -177,8 +177,8 @@ func (s *screen) nextInsertion() tea.Msg {
 
 // keepUnsent shows what stands in the input of a terminal that closes, so that it is not lost.
 func (s *screen) keepUnsent() {
-	if strings.TrimSpace(s.input.value()) != "" {
-		s.apply(item{kind: printed, text: "this was not sent:\n" + s.input.value()})
+	if strings.TrimSpace(s.input.Value()) != "" {
+		s.apply(item{kind: printed, text: "this was not sent:\n" + s.input.Value()})
 	}
 	s.clearInput()
 }
@@ -189,7 +189,7 @@ func (s *screen) apply(i item) {
 	switch i.kind {
 	case echoed:
 		const indent = len(inputPrompt)
-		for n, row := range layOutLines(i.text, width-indent, false) {
+		for n, row := range text.WrapColoured(i.text, width-indent, false) {
 			prompt := inputPrompt
 			if n > 0 {
 				prompt = strings.Repeat(" ", indent)
@@ -197,8 +197,8 @@ func (s *screen) apply(i item) {
 			s.insert(echoed, s.paint("1", prompt+row))
 		}
 	case printed:
-		rows := layOutLines(i.text, width, s.options.Colour)
-		if !s.stream.isGrowing() {
+		rows := text.WrapColoured(i.text, width, s.options.Colour)
+		if !s.stream.IsGrowing() {
 			s.insert(printed, rows...)
 			return
 		}
@@ -207,8 +207,8 @@ func (s *screen) apply(i item) {
 		}
 		s.waitingRows = append(s.waitingRows, rows...)
 	case thought:
-		if s.stream.isGrowing() {
-			s.insert(streamed, s.stream.flush(width)...)
+		if s.stream.IsGrowing() {
+			s.insert(streamed, s.stream.End(width)...)
 			s.releaseWaiting()
 		}
 		s.thinking.add(i.text)
@@ -216,14 +216,14 @@ func (s *screen) apply(i item) {
 		s.endThinking()
 		// line by line, so that what waits comes at the first line's end
 		for _, piece := range strings.SplitAfter(i.text, "\n") {
-			s.insert(streamed, s.stream.add(piece, width)...)
-			if !s.stream.isGrowing() {
+			s.insert(streamed, s.stream.Add(piece, width)...)
+			if !s.stream.IsGrowing() {
 				s.releaseWaiting()
 			}
 		}
 	case flushed:
 		s.endThinking()
-		s.insert(streamed, s.stream.flush(width)...)
+		s.insert(streamed, s.stream.End(width)...)
 		if s.block == streamed { // another text begins a block of its own
 			s.block = flushed
 		}
@@ -268,7 +268,7 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		s.status = msg.Status
 		pressed := s.questions.pressed
 		if s.questions.update(msg.Questions); s.questions.pressed == "" { // it was for a question that waits no longer
-			s.input.insert(pressed)
+			s.input.Insert(pressed)
 		}
 		if len(s.waitingRows) > 0 && time.Since(s.waitingSince) >= statusInterval {
 			s.releaseWaiting()
@@ -290,19 +290,19 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if s.options.Paste != nil {
 			text = clean(s.options.Paste(text))
 		}
-		s.input.paste(text)
+		s.input.Paste(text)
 	case clipboardMsg:
 		s.readsClipboard = false
 		if msg.said != "" {
 			s.queue.put(item{kind: printed, text: msg.said})
 		}
 		s.endSearch()
-		s.input.insert(clean(msg.text))
+		s.input.Insert(clean(msg.text))
 	case editMsg:
 		// The draft is kept before the input is replaced, so that nothing typed is lost.
-		s.history.visit(msg.text, s.input.value())
+		s.history.visit(msg.text, s.input.Value())
 		s.clearInput()
-		s.input.set(msg.text)
+		s.input.Set(msg.text)
 		s.isEdit = msg.wasSaid
 	case editedMsg:
 		s.takeEdited(msg)
@@ -336,7 +336,8 @@ func (s *screen) View() tea.View {
 	room -= len(question)
 	// A block that grows leaves half of the room to the status.
 	half := max((room+1)/2, room-len(s.status.Lines)-1)
-	rows := s.stream.growingRows(s.width-1, half)
+	rows := s.stream.Growing(s.width - 1)
+	rows = rows[max(len(rows)-max(half, 0), 0):]
 	for _, row := range s.thinking.growingRows(s.width-1, half-len(rows)) {
 		rows = append(rows, s.paint(faint, row))
 	}
@@ -347,7 +348,7 @@ func (s *screen) View() tea.View {
 		rows = append(rows, s.statusRowsIn(room)...)
 	}
 	rows = append(rows, question...)
-	if spare := s.maxViewHeight() - len(rows) - len(inputRows) - len(menu); !s.input.isEmpty() {
+	if spare := s.maxViewHeight() - len(rows) - len(inputRows) - len(menu); !s.input.IsEmpty() {
 		rows = append(make([]string, min(max(s.above-len(rows), 0), spare)), rows...)
 	}
 	s.above = len(rows)
@@ -396,21 +397,21 @@ func (s *screen) inputRows() (rows []string, x, y int) {
 		prompt = s.search.prompt()
 	}
 	prompt = ansi.TruncateWc(prompt, s.width/2, "")
-	l := newLayout(input, ansi.StringWidthWc(prompt), s.inputWidth())
+	l := lineedit.NewLayout(input, ansi.StringWidthWc(prompt), s.inputWidth())
 	most := s.maxViewHeight()
 	if s.isFramed() {
 		most -= 2
 	}
-	high := min(len(l.rows), maxInputRows, most)
-	s.firstRow = min(max(s.firstRow, l.y-high+1), l.y, len(l.rows)-high)
-	return l.rowTexts(input, prompt, s.firstRow, s.firstRow+high), l.x, l.y - s.firstRow
+	high := min(len(l.Rows), maxInputRows, most)
+	s.firstRow = min(max(s.firstRow, l.Y-high+1), l.Y, len(l.Rows)-high)
+	return l.Draw(input, prompt, s.firstRow, s.firstRow+high), l.X, l.Y - s.firstRow
 }
 
 // statusRowsIn returns the status lines, at most room of them. The last row then says how many are left out.
 func (s *screen) statusRowsIn(room int) []string {
 	var rows []string
 	for _, line := range s.status.Lines {
-		rows = append(rows, visible(splitColoured(strings.TrimSuffix(line, "\n"), s.options.Colour))+"\x1b[m")
+		rows = append(rows, text.Coloured(strings.TrimSuffix(line, "\n"), s.options.Colour)+"\x1b[m")
 	}
 	if len(rows) > room {
 		more := len(rows) - max(0, room-1)

@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"muster/internal/lineedit"
 	"muster/internal/testing/tmuxtest"
 )
 
@@ -70,8 +71,8 @@ func TestEditing(t *testing.T) {
 	} {
 		k := newKeyboard(Options{})
 		k.press(c.keys)
-		value := func(text []cluster) string { b := buffer{text: text}; return b.value() }
-		got := value(k.input.text[:k.input.cursor]) + "|" + value(k.input.text[k.input.cursor:])
+		value := func(text []lineedit.Cluster) string { b := lineedit.Buffer{Text: text}; return b.Value() }
+		got := value(k.input.Text[:k.input.Cursor]) + "|" + value(k.input.Text[k.input.Cursor:])
 		if got != c.want {
 			t.Errorf("%s gives %q, want %q", c.keys, got, c.want)
 		}
@@ -116,15 +117,15 @@ func TestEscAndEdit(t *testing.T) {
 	k := newKeyboard(Options{History: []string{"old"}})
 	k.press("one<enter>two<enter><esc>draft<esc>")
 	k.Update(editMsg{"one", true})
-	if got := k.input.value(); got != "one" {
+	if got := k.input.Value(); got != "one" {
 		t.Errorf("the input is %q", got)
 	}
 	k.press("!<enter>plain<enter>")
 	k.Update(editMsg{"two", true})
 	k.press("<ctrl+c>new<enter>typed")
 	k.Update(editMsg{"new", true})
-	if k.press("<down>"); k.input.value() != "typed" {
-		t.Errorf("Down brings %q", k.input.value())
+	if k.press("<down>"); k.input.Value() != "typed" {
+		t.Errorf("Down brings %q", k.input.Value())
 	}
 	k.press("<enter>")
 	want := []Event{Line{Text: "one"}, Line{Text: "two"}, Escape{IsEmpty: true}, Escape{}, Line{"one!", true}, Line{Text: "plain"},
@@ -148,8 +149,8 @@ func TestClipboard(t *testing.T) {
 	text, said = "", "the clipboard holds no image"
 	k.Update(readClipboard(k.screen)())
 	items, _ := k.queue.take()
-	if len(items) != 1 || items[0] != (item{kind: printed, text: said}) || k.input.value() != "see it: @shot.png " {
-		t.Errorf("printed %v, the input is %q", items, k.input.value())
+	if len(items) != 1 || items[0] != (item{kind: printed, text: said}) || k.input.Value() != "see it: @shot.png " {
+		t.Errorf("printed %v, the input is %q", items, k.input.Value())
 	}
 }
 
@@ -169,7 +170,7 @@ func TestHistory(t *testing.T) {
 		{"<ctrl+c><ctrl+r>zzz<ctrl+c>x", "x"},
 	} {
 		k.press(c.keys)
-		if got := k.input.value(); got != c.want {
+		if got := k.input.Value(); got != c.want {
 			t.Errorf("after %s: %q, want %q", c.keys, got, c.want)
 		}
 	}
@@ -190,7 +191,7 @@ func TestPasteIsSubmittedWhole(t *testing.T) {
 		t.Errorf("submitted: %.100v", k.events)
 	}
 	k.press("<up>")
-	if k.input.value() != want.Text {
+	if k.input.Value() != want.Text {
 		t.Error("the history gives something else back")
 	}
 }
@@ -202,7 +203,7 @@ func TestViewIsNeverTooHigh(t *testing.T) {
 		k.resize(40, height)
 		k.Update(statusMsg{Status: Status{Lines: strings.Split(strings.Repeat("member\n", 30), "\n"),
 			Questions: []Question{{ID: "a", Lines: []string{strings.Repeat("plan\n", 30)}}}}})
-		k.stream.add("growing", 39)
+		k.stream.Add("growing", 39)
 		k.Update(tea.PasteMsg{Content: strings.Repeat("row\n", 7) + strings.Repeat("x", 400)})
 		for range 12 {
 			v := k.View()
@@ -253,7 +254,7 @@ func TestPrintedWaitsForTheStreamedLine(t *testing.T) {
 		step(item{streamed, "one "}, "")
 		step(item{printed, "event"}, "")
 		step(item{echoed, "typed"}, "> typed")
-		step(item{streamed, "two\nthree"}, "|one two||event")
+		step(item{streamed, "two\n\nthree"}, "|one two||event")
 		step(item{printed, "event"}, "")
 		step(item{kind: flushed}, "|three||event")
 		step(item{printed, "event"}, "event")
@@ -270,7 +271,7 @@ func TestPrintedWaitsForTheStreamedLine(t *testing.T) {
 
 // What streams in is drawn as Markdown, block by block, and what grows is drawn as it will be.
 func TestMarkdownStreams(t *testing.T) {
-	k := newKeyboard(Options{Markdown: true, Colour: true})
+	k := newKeyboard(Options{Colour: true})
 	k.resize(30, 10)
 	var rows []string
 	for _, piece := range []string{"# Fou", "nd\n\nThe **lock** \x1b]0;t\a&#27;[31m is", " taken\n\n| A | B |\n|--:|---|\n| 1 "} {

@@ -6,8 +6,7 @@
 //
 //   - queue: the texts that wait to be printed, and the events that wait to be read
 //   - screen: the bubbletea model; it turns messages and keys into frames
-//   - buffer, layout, history, search, openMenu: the line editor
-//   - stream, cluster: streamed text, cleaning, and wrapping
+//   - history, search, openMenu: what the line editor has beside a lineedit.Buffer
 //   - output: holds back inserted text until its frame, and removes sequences that bubbletea writes unasked
 //
 // Two invariants hold. Text from models and foreign programs never steers the terminal, because only colour sequences
@@ -59,8 +58,6 @@ type Options struct {
 	HasTitle bool
 	// Accent is the SGR code of the colour of what waits for the user, such as "33".
 	Accent string
-	// Markdown says that what streams in is Markdown, which is drawn block by block.
-	Markdown bool
 	// Colour allows colour. Without it, colour sequences in Print and Status are removed.
 	Colour bool
 }
@@ -289,9 +286,8 @@ func (t *Terminal) Print(lines string) { t.queue.put(item{kind: printed, text: l
 // Echo shows a text as one that the user has entered.
 func (t *Terminal) Echo(text string) { t.queue.put(item{kind: echoed, text: clean(text)}) }
 
-// Stream shows a piece of a model's text. The text grows above the prompt, and its finished rows, wrapped at words, go
-// into the scrollback; with Options.Markdown, its finished blocks. Control characters (except newline and tab) and
-// bidirectional overrides are removed.
+// Stream shows a piece of a model's text, which is Markdown. Its blocks grow above the prompt, and go into the
+// scrollback when they have ended. Control characters (except newline and tab) and bidirectional overrides are removed.
 func (t *Terminal) Stream(text string) { t.queue.put(item{kind: streamed, text: text}) }
 
 // Think shows a piece of what the model thinks. It is shown until the next Stream or Flush, and then folds to one line,

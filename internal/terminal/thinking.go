@@ -42,7 +42,7 @@ func (t *thinking) growingRows(width, limit int) []string {
 		return nil
 	}
 	const enough = 8 << 10 // bytes of which the last rows are made, so that a long text costs no more
-	rows := layOutLines(clean(text.WholeRunes(tail(t.text, enough))), width, false)
+	rows := text.WrapColoured(clean(text.WholeRunes(tail(t.text, enough))), width, false)
 	return rows[max(0, len(rows)-min(limit, maxThinkingRows)):]
 }
 

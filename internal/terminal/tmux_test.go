@@ -88,7 +88,7 @@ func TestInATerminal(t *testing.T) {
 	want := "> /stream\n\n" +
 		"The counter holds its state in a file and the lock is taken before each write,\n" +
 		"so that no two of us write at the same moment.\n" +
-		"\nmeanwhile\n\n- one\n- two [31mnot red ]0;titleover\n    func main() {}\nlast\n\nstreamed\n"
+		"\nmeanwhile\n\n- one\n- two [31mnot red ]0;titleover\n  func main() {}\n  last\n\nstreamed\n"
 	if !strings.Contains(s, want) {
 		t.Errorf("the screen is\n%s\nbut should have\n%s", s, want)
 	}

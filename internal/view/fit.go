@@ -79,7 +79,7 @@ func (l Line) fit(room int) []string {
 		}
 	}
 	if l.Tone == Bad || l.whole {
-		return wrap(said, room)
+		return text.Wrap(said, room)
 	}
 	return []string{text.CutColumns(said, room)}
 }
@@ -93,38 +93,11 @@ func Hang(all string, column, width int) string {
 			continue
 		}
 		// Only the first row has the whole width, so the rest is wrapped anew in what is left of it.
-		first, rest := wrap(l, width)[0], ""
+		first, rest := text.Wrap(l, width)[0], ""
 		if rest = strings.TrimLeft(strings.TrimPrefix(l, first), " "); rest != "" {
 			gap := "\n" + strings.Repeat(" ", column)
-			lines[i] = first + gap + strings.Join(wrap(rest, max(width-column, 1)), gap)
+			lines[i] = first + gap + strings.Join(text.Wrap(rest, max(width-column, 1)), gap)
 		}
 	}
 	return strings.Join(lines, "\n")
-}
-
-// wrap breaks s into lines of at most width columns, between words where there is a blank. Each line has at least one
-// character, also where a wide one does not fit, so that it comes to an end.
-func wrap(s string, width int) (all []string) {
-	for text.Columns(s) > width {
-		n, end, blank := 0, 0, 0
-		for end < len(s) {
-			character, wide := text.FirstCharacter(s[end:])
-			if n += wide; n > width && end > 0 {
-				break
-			}
-			if character == " " && end > 0 {
-				blank = end
-			}
-			end += len(character)
-		}
-		if end < len(s) && s[end] == ' ' {
-			blank = end
-		}
-		if blank > 0 {
-			end = blank
-		}
-		all = append(all, strings.TrimRight(s[:end], " "))
-		s = strings.TrimLeft(s[end:], " ")
-	}
-	return append(all, s)
 }

@@ -53,15 +53,15 @@ func (s Summary) lastWords(screen Screen) string {
 // drawsMarkdown reports whether the lead's words are drawn. A pipe has them as they were written.
 func (s Summary) drawsMarkdown(screen Screen) bool { return s.Markdown && screen.Width > 0 }
 
-// plainRows returns text as rows, of at most width columns where they are wrapped. Code stays as it is.
-func plainRows(text string, width int, isWrapped bool) (rows []string) {
-	for line := range strings.SplitSeq(text, "\n") {
+// plainRows returns words as rows, of at most width columns where they are wrapped. Code stays as it is.
+func plainRows(words string, width int, isWrapped bool) (rows []string) {
+	for line := range strings.SplitSeq(words, "\n") {
 		line = strings.TrimRight(line, " \t\r")
 		if !isWrapped || strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
 			rows = append(rows, line)
 			continue
 		}
-		rows = append(rows, wrap(line, width)...)
+		rows = append(rows, text.Wrap(line, width)...)
 	}
 	return rows
 }

@@ -70,11 +70,11 @@ func TerminalHeight(w io.Writer) int {
 }
 
 // wrapped returns a sentence that is broken between words where it is wider than the terminal.
-func (s Screen) wrapped(text string) string {
+func (s Screen) wrapped(sentence string) string {
 	if s.Width == 0 {
-		return text
+		return sentence
 	}
-	return strings.Join(wrap(text, max(s.Width-1, 20)), "\n")
+	return strings.Join(text.Wrap(sentence, max(s.Width-1, 20)), "\n")
 }
 
 // Cell is one field of a table. Its text has one line and no control characters.
@@ -175,7 +175,7 @@ func (t Table) unfolded(all [][]Cell, widths []int) (rows [][]Cell) {
 		first := len(rows)
 		rows = append(rows, slices.Clone(row))
 		for _, i := range t.Wraps {
-			for n, line := range wrap(row[i].Text, widths[i]) {
+			for n, line := range text.Wrap(row[i].Text, widths[i]) {
 				if first+n == len(rows) {
 					rows = append(rows, make([]Cell, len(row)))
 				}

@@ -178,7 +178,7 @@ func askComment(m *model) tea.Cmd {
 		if strings.TrimSpace(text) == "" {
 			return nil
 		}
-		box.erase(0, len(box.text))
+		box.Set("")
 		m.input = box
 		return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
 			to, err := t.Comment(ctx, id, at, text)
@@ -198,7 +198,7 @@ func (m *model) addComment(msg commentMsg) tea.Cmd {
 		return loadDiff(m, m.detail.key)
 	}
 	m.message = told(msg.err, "")
-	if m.input != nil && m.input.isBelow && len(m.input.text) == 0 {
+	if m.input != nil && m.input.isBelow && m.input.IsEmpty() {
 		m.input.insert(msg.text)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"muster/internal/text"
 	"muster/internal/view"
 )
 
@@ -271,10 +272,7 @@ func (m *model) bottom() (rows []string) {
 	return append(rows, m.paint.In(view.Faint, m.help(m.width)))
 }
 
-// wrapped returns texts as rows of at most width columns. It is for texts of the program, which are safe.
-func wrapped(width int, texts ...string) (rows []string) {
-	for _, s := range texts {
-		rows = append(rows, strings.Split(ansi.WrapWc(s, max(width, 1), ""), "\n")...)
-	}
-	return rows
+// wrapped returns texts as rows of at most width columns.
+func wrapped(width int, texts ...string) []string {
+	return text.WrapColoured(strings.Join(texts, "\n"), max(width, 1), true)
 }

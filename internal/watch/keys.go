@@ -245,7 +245,7 @@ func (m *model) press(k tea.KeyPressMsg) tea.Cmd {
 	case i.press(k):
 	case name == "enter":
 		m.input = nil
-		return i.done(string(i.text))
+		return i.done(i.Value())
 	default:
 		if m.input = nil; i.cancelled != nil {
 			i.cancelled()

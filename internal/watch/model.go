@@ -115,7 +115,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, loadDiff(m, string(msg))
 	case tea.PasteMsg:
 		if m.input != nil && m.input.key == "" {
-			m.input.paste(text.OneLine(msg.Content))
+			m.input.insert(msg.Content)
 		}
 	case tea.KeyPressMsg:
 		return m, m.press(msg)

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/charmbracelet/x/ansi"
-
 	"muster"
 	"muster/internal/face"
 	"muster/internal/lazyregexp"
@@ -320,12 +318,12 @@ func (w rowWriter) addMarkdown(text string) {
 var listMark = lazyregexp.New(`^([-*]|\d+[.)]) +`)
 
 // add adds a text of any number of lines, in one colour. What is wrapped is indented as its line is.
-func (w rowWriter) add(text string, like textRow) { w.addHanging(text, 0, like) }
+func (w rowWriter) add(words string, like textRow) { w.addHanging(words, 0, like) }
 
 // addHanging is add that indents what is wrapped by at least hang columns.
-func (w rowWriter) addHanging(text string, hang int, like textRow) {
+func (w rowWriter) addHanging(all string, hang int, like textRow) {
 	width := max(w.d.width, 1)
-	for line := range strings.SplitSeq(strings.TrimSuffix(w.clean(text), "\n"), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSuffix(w.clean(all), "\n"), "\n") {
 		like.text = strings.TrimRight(line, " ")
 		if len(line) <= width {
 			w.d.rows = append(w.d.rows, like)
@@ -336,8 +334,8 @@ func (w rowWriter) addHanging(text string, hang int, like textRow) {
 		// At least half of the width stays for words. What stands before them is ASCII.
 		indent := min(max(hang, own+len(listMark().FindString(words))), width/2)
 		head := like.text[:indent]
-		for part := range strings.SplitSeq(ansi.WrapWc(like.text[indent:], width-indent, ""), "\n") {
-			like.text = head + strings.TrimLeft(part, " ")
+		for _, part := range text.Wrap(like.text[indent:], width-indent) {
+			like.text = head + part
 			w.d.rows = append(w.d.rows, like)
 			head = strings.Repeat(" ", indent)
 		}

@@ -93,7 +93,6 @@ func askSearch(m *model) tea.Cmd {
 	m.input = &input{prompt: "search: ", changed: set, cancelled: func() { set("") },
 		done: func(string) tea.Cmd { return nil }}
 	m.input.insert(d.hits.query)
-	m.input.notify("")
 	return nil
 }
 

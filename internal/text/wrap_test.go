@@ -1,10 +1,9 @@
-package terminal
+package text
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
@@ -23,12 +22,12 @@ func TestCleaning(t *testing.T) {
 		{"broken UTF-8", "a\xffb", "a\uFFFDb", "a\uFFFDb"},
 		{"tabs are blanks", "a\tb", "a    b", "a    b"},
 	} {
-		// a reset at the row's end is paint's own, where the colour was left on
-		if got := strings.Join(layOutLines(c.in, 79, true), "|"); got != strings.TrimSuffix(c.colour, "\x1b[m") &&
+		// a row that leaves a colour on ends with a reset
+		if got := strings.Join(WrapColoured(c.in, 79, true), "|"); got != strings.TrimSuffix(c.colour, "\x1b[m") &&
 			got != c.colour {
 			t.Errorf("%s: in colour %q, want %q", c.name, got, c.colour)
 		}
-		if got := strings.Join(layOutLines(c.in, 79, false), "|"); got != c.plain {
+		if got := strings.Join(WrapColoured(c.in, 79, false), "|"); got != c.plain {
 			t.Errorf("%s: plain %q, want %q", c.name, got, c.plain)
 		}
 	}
@@ -49,40 +48,26 @@ func TestWrapping(t *testing.T) {
 		{"a\nb\n\nc\n", []string{"a", "b", "", "c"}},
 		{"\x1b[31mred and blue\x1b[m", []string{"\x1b[31mred and\x1b[m", "\x1b[31mblue\x1b[m"}},
 	} {
-		if diff := cmp.Diff(c.want, layOutLines(c.in, 8, true)); diff != "" {
+		if diff := cmp.Diff(c.want, WrapColoured(c.in, 8, true)); diff != "" {
 			t.Errorf("%q: %s", c.in, diff)
 		}
 	}
 }
 
-var anyText = rapid.StringOf(rapid.SampledFrom([]rune("abc xyz  -.\t\n日本\u0301\U0001F44D\u200d\u202e\x1b[1m")))
-
-// Whatever the pieces that a text comes in: the rows are the same, none is too wide, and no character is lost.
-func TestStreamedRowsDoNotDependOnThePieces(t *testing.T) {
+// Whatever is wrapped: no row is too wide, and no character is lost.
+func TestNoRowIsTooWide(t *testing.T) {
+	anyText := rapid.StringOf(rapid.SampledFrom([]rune("abc xyz  -.\t\n日本\u0301\U0001F44D\u200d\u202e\x1b[1m")))
 	rapid.Check(t, func(t *rapid.T) {
 		text := anyText.Draw(t, "text")
 		width := rapid.IntRange(4, 20).Draw(t, "width")
-		var whole stream
-		want := append(whole.add(text, width), whole.flush(width)...)
-
-		var s stream
-		var got []string
-		for rest := text; rest != ""; {
-			n := rapid.IntRange(1, len(rest)).Draw(t, "piece")
-			got = append(got, s.add(rest[:n], width)...)
-			rest = rest[n:]
-		}
-		got = append(got, s.flush(width)...)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("in pieces: %s", diff)
-		}
-		for _, row := range got {
-			if ansi.StringWidthWc(row) > width {
+		rows := WrapColoured(text, width, false)
+		for _, row := range rows {
+			if Columns(row) > width {
 				t.Fatalf("%q is wider than %d", row, width)
 			}
 		}
 		blanks := strings.NewReplacer(" ", "", "\n", "", "\t", "")
-		if a, b := blanks.Replace(clean(text)), blanks.Replace(strings.Join(got, "")); a != b {
+		if a, b := blanks.Replace(Coloured(text, false)), blanks.Replace(strings.Join(rows, "")); a != b {
 			t.Fatalf("lost characters: %q of %q", b, a)
 		}
 	})
