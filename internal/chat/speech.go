@@ -14,9 +14,9 @@ import (
 // Speech shows the lead's words while they arrive.
 //
 // Those of a lead in another process come twice: while they stream in, where any part may be missing, and as whole
-// replies from the transcript. Both have the same words in the same order, and either may be first. Of one reply, that
-// which comes first is shown, and of the other only what is missing. Where the end of a stream is missing, later replies
-// are shown when they are whole.
+// replies from the transcript. Both have the same words in the same order, and either may be first. What comes first is
+// shown, and of the other only what is missing. Where the end of a stream is missing, later replies are shown when they
+// are whole.
 type Speech struct {
 	Face Face
 

@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"internal/text"},
 	{"internal/cgroup", "internal/landlock", "internal/clock", "internal/compact", "internal/detach", "internal/testing/tier", "internal/testing/require", "internal/testing/tapped", "llm/internal/wiretest", "internal/testing/gittest",
 		"llm/catalogue"},
-	{"internal/editdist", "internal/failpoint", "internal/markdown", "internal/state", "internal/leftovers", "internal/redact", "internal/secrets", "internal/shellcommands", "internal/yamldoc",
+	{"internal/editdist", "internal/failpoint", "internal/lineedit", "internal/markdown", "internal/state", "internal/leftovers", "internal/redact", "internal/secrets", "internal/shellcommands", "internal/yamldoc",
 		"internal/testing/faultinject", "internal/testing/oauthtest", "internal/testing/tmuxtest",
 		"internal/testing/program", "internal/testing/wait"},
 	{"internal/durable", "internal/spend", "internal/textmatch"},

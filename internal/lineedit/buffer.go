@@ -90,8 +90,8 @@ func (b *Buffer) Value() string { return textOf(b.Text) }
 // IsEmpty reports whether there is no text.
 func (b *Buffer) IsEmpty() bool { return len(b.Text) == 0 }
 
-// Insert puts text that text.Clean has returned in at the cursor. The cluster before the cursor is split again together with the text,
-// because a combining mark joins the letter before it.
+// Insert puts text that text.Clean has returned in at the cursor. The cluster before the cursor is split again together
+// with it, because a combining mark joins the letter before it.
 func (b *Buffer) Insert(s string) {
 	if s == "" {
 		return

@@ -102,7 +102,8 @@ func (r row) wrap(width int) (rows []row) {
 			line = r[:i]
 		}
 		for {
-			end, next := text.Break(len(line), width, func(i int) (int, bool) { return line[i].width, line[i].text == " " })
+			at := func(i int) (columns int, isBlank bool) { return line[i].width, line[i].text == " " }
+			end, next := text.Break(len(line), width, at)
 			rows = append(rows, line[:end])
 			if line = line[next:]; len(line) == 0 {
 				break

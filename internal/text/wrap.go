@@ -60,9 +60,9 @@ func Wrap(line string, width int) []string {
 	return wrap(characters(nil, line), width)
 }
 
-// WrapColoured breaks text into rows of at most width columns: at its newlines, and as Break does. It drops what could
-// steer a terminal, and without colour also the colour sequences. A tab becomes blanks. Each row resets the colours that
-// it leaves on, and the next row turns them on again, so that anything may be drawn between two rows.
+// WrapColoured breaks what Coloured returns into rows of at most width columns: at its newlines, and as Break does.
+// Each row resets the colours that it leaves on, and the next row turns them on again, so that anything may be drawn
+// between two rows.
 func WrapColoured(s string, width int, colour bool) (rows []string) {
 	active := ""
 	for line := range strings.SplitSeq(Coloured(strings.TrimSuffix(s, "\n"), colour), "\n") {
@@ -90,8 +90,8 @@ func WrapColoured(s string, width int, colour bool) (rows []string) {
 	return rows
 }
 
-// Coloured returns text without what could steer a terminal. Colour sequences stay where colour is wanted. A tab becomes
-// blanks.
+// Coloured returns text without what could steer a terminal. Colour sequences stay where colour is wanted. A tab
+// becomes blanks.
 func Coloured(s string, colour bool) string {
 	var b strings.Builder
 	s = strings.ToValidUTF8(s, "\uFFFD")
