@@ -4,10 +4,16 @@ package bench
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -89,6 +95,44 @@ func (f *face) waits(text string) time.Time {
 	}
 }
 
+// reads opens the address that muster web has printed, as a browser does: the page, then the state, which must have so
+// many tasks.
+func (f *face) reads(tasks int) error {
+	f.mu.Lock()
+	address := regexp.MustCompile(`http://\S+`).Find(f.written.Bytes())
+	f.mu.Unlock()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return err
+	}
+	client := http.Client{Jar: jar}
+	var state struct{ Tasks []json.RawMessage }
+	for _, path := range []string{string(address), "/api/state"} {
+		url, err := url.Parse(string(address))
+		if err != nil {
+			return err
+		}
+		answer, err := client.Get(url.ResolveReference(need(url.Parse(path))(f.tb)).String())
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		data, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: %s: %w", path, answer.Status, err)
+		}
+		if path == "/api/state" {
+			if err := json.Unmarshal(data, &state); err != nil {
+				return err
+			}
+		}
+	}
+	if len(state.Tasks) != tasks {
+		return fmt.Errorf("%d tasks, not %d", len(state.Tasks), tasks)
+	}
+	return nil
+}
+
 func (f *face) cpu() float64 {
 	stat := string(need(os.ReadFile(fmt.Sprintf("/proc/%d/stat", f.command.Process.Pid)))(f.tb))
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
@@ -105,7 +149,7 @@ func BenchmarkFaces(b *testing.B) {
 	w.history(tasks)
 	script := filepath.Join(w.base, "words.yaml")
 	must(b, os.WriteFile(script, []byte("speakers:\n  lead:\n    - say: Yes.\n"), 0o600))
-	var watch, talk, version samples
+	var watch, talk, page, version samples
 	for range rounds {
 		start := time.Now()
 		w.muster("version")
@@ -116,12 +160,20 @@ func BenchmarkFaces(b *testing.B) {
 		f.kill()
 		start = time.Now()
 		f = w.startFace("--model", "script/"+script)
-		talk.add(ms(f.waits("\n>").Sub(start))) // the prompt stands below the row about the board
+		talk.add(ms(f.waits("│\x1b[m >").Sub(start)))
+		f.kill()
+		start = time.Now()
+		f = w.startFace("web", "--no-open")
+		f.waits("Ctrl-C ends the page")
+		must(b, f.reads(1000))
+		page.took(start)
 		f.kill()
 	}
 	beside := func(f figure) figure { f.beside, f.is = version.median(), "`muster version`"; return f }
 	report(b, "watch", beside(figure{what: "`muster watch` shows the team, 1,000 tasks", unit: "ms", ours: watch.median(), limit: 150}))
 	report(b, "conversation", beside(figure{what: "`muster` shows its prompt, 1,000 tasks", unit: "ms", ours: talk.median(), limit: 80}))
+	report(b, "web", beside(figure{what: "`muster web` has answered with the page and its state, 1,000 tasks", unit: "ms",
+		ours: page.median(), limit: 150}))
 	f := w.startFace("watch")
 	f.waits("BOARD 1000")
 	<-time.After(2 * time.Second) // what it begins with has been read
