@@ -134,7 +134,9 @@ func Main() int {
 	}
 	// The method value needs the App itself, so it cannot be in the literal above.
 	a.Start = a.startTeam
-	a.Demo = func(ctx context.Context, dir string) (Job, error) { return demoJob(ctx, dir, cacheDir(a)) }
+	a.Demo = func(ctx context.Context, dir string, isPlayed bool) (Job, error) {
+		return demoJob(ctx, dir, cacheDir(a), isPlayed)
+	}
 	return a.Run(ctx)
 }
 

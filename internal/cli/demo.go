@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,11 +17,16 @@ import (
 // with a scripted model, so that a new user sees real landings without a key.
 func (r runCommands) demo() *cobra.Command {
 	var keep string
+	var isPlayed bool
 	c := &cobra.Command{Use: "demo", Short: "a real team on a throw-away repository; needs no key and no network",
 		Args: namedArgs(), Long: "Only the model's words are scripted: git, tools, tests and landings are real."}
 	c.Flags().StringVar(&keep, "keep", "", "make the repository in `DIR`, an empty or new directory, and keep it")
 	_ = c.MarkFlagDirname("keep") // it exists
+	c.Flags().BoolVar(&isPlayed, "play", false, "decide about a plan yourself, by a key, and undo a task at the end")
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if isPlayed && !r.canTakeKeys() {
+			return &usageError{c.CommandPath(), "--play needs a terminal"}
+		}
 		dir, err := r.demoDir(keep)
 		if err != nil {
 			return err
@@ -34,7 +40,7 @@ func (r runCommands) demo() *cobra.Command {
 				"the model's words are scripted; git, tools, tests and landing are real\n"+
 				"(a real model: muster run --model ...)\nbefore the first demo Go compiles its standard library\n\n")
 		}
-		job, err := r.Demo(c.Context(), dir)
+		job, err := r.Demo(c.Context(), dir, isPlayed)
 		if err != nil {
 			return err
 		}
@@ -55,9 +61,33 @@ func (r runCommands) demo() *cobra.Command {
 		if keep == "" {
 			defer func() { _ = team.ForgetChecks(o.Team) }() // muster clean lists what is left
 		}
-		return runCommands{&there}.perform(c.Context(), o, job)
+		if isPlayed {
+			fmt.Fprint(r.Stderr, "alice asks for approval of a plan. The lead does not answer, so after ten\n"+
+				"seconds it is shown to you: y approves it, n rejects it, v shows all of it.\n\n")
+		}
+		err = runCommands{&there}.perform(c.Context(), o, job)
+		if err != nil || !isPlayed {
+			return err
+		}
+		return there.playUndo(c.Context())
 	}
 	return c
+}
+
+// playUndo offers to undo the last task of the demo, by one key.
+func (a *App) playUndo(ctx context.Context) error {
+	fmt.Fprint(a.Stdout, "\nu  undo task 7, as muster undo 7 does    any other key  end the demo\n")
+	if key, err := readKey(ctx, a.terminalIn()); err != nil || key != 'u' {
+		return nil //nolint:nilerr // Ctrl-C is another key.
+	}
+	fmt.Fprint(a.Stdout, "\ntakes task 7 back and tests the rest ...\n")
+	shape := a.screen(a.Stdout)
+	printed, ok := a.within(ctx, a.Dir, &shape, []string{"undo", "7"})
+	fmt.Fprint(a.Stdout, printed)
+	if !ok {
+		return exitStatus(1)
+	}
+	return nil
 }
 
 // demoDir returns an empty directory for the demo. A directory that the user names must be empty, because nothing

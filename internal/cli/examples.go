@@ -6,7 +6,7 @@ var examples = map[string][2]string{
 
 	"run": {`muster run "count words" --check "go test ./..."`,
 		`muster run "count words" --model anthropic/claude-sonnet-5 --budget 5 --teammates 2`},
-	"demo":   {`muster demo`, `muster demo --keep /tmp/demo`},
+	"demo":   {`muster demo`, `muster demo --play`},
 	"resume": {`muster resume`, `muster resume --budget 10 --background`},
 	"attach": {`muster run "count words" --background`, `muster attach`},
 	"stop":   {`muster stop`, `muster resume`},

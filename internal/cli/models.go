@@ -228,8 +228,8 @@ func windowOf(a *App, s config.Settings) func(model string) int {
 
 // demoJob makes the demo's job. It is the Demo of the installed program. The job sets the model, the check and the
 // size of the team itself, and does not read settings from the environment.
-func demoJob(ctx context.Context, dir, cache string) (Job, error) {
-	d, err := demo.Make(ctx, dir, cache)
+func demoJob(ctx context.Context, dir, cache string, isPlayed bool) (Job, error) {
+	d, err := demo.Make(ctx, dir, cache, isPlayed)
 	if err != nil {
 		return Job{}, err
 	}

@@ -43,8 +43,8 @@ type Job struct {
 type Start func(context.Context, Job) (team.Summary, error)
 
 // Demo makes the demo's repository in an empty directory and returns its job: Goal, Settings. The caller removes
-// the directory, unless the user keeps it.
-type Demo func(ctx context.Context, dir string) (Job, error)
+// the directory, unless the user keeps it. In one that isPlayed the user decides about a plan.
+type Demo func(ctx context.Context, dir string, isPlayed bool) (Job, error)
 
 // runCommands are the commands that bring teams to life.
 type runCommands struct{ *App }

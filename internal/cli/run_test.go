@@ -183,7 +183,7 @@ func TestDemoMakesKeepsAndRemovesItsRepository(t *testing.T) {
 		state := t.TempDir()
 		w.app.Env = append(w.app.Env, "XDG_STATE_HOME="+state)
 		var made, worked string
-		w.app.Demo = func(_ context.Context, dir string) (Job, error) {
+		w.app.Demo = func(_ context.Context, dir string, _ bool) (Job, error) {
 			made = dir
 			makeRepository(t, dir)
 			return Job{Goal: "the demo's", Settings: config.Settings{Run: config.Run{Check: "true"}}}, nil
@@ -208,7 +208,7 @@ func TestDemoMakesKeepsAndRemovesItsRepository(t *testing.T) {
 		if keep != (err == nil) {
 			t.Errorf("kept: %v, %v", keep, err)
 		}
-		if keep != strings.Contains(w.out.String(), "muster -C "+made+" merge") || keep == strings.Contains(w.out.String(), "this repository is gone") {
+		if keep != strings.Contains(w.out.String(), "muster -C "+made+" merge") || keep == strings.Contains(w.out.String(), "this repository goes with the demo") {
 			t.Error(w.out.String())
 		}
 		if !strings.HasPrefix(w.err.String(), "muster demo: ") || !strings.Contains(w.err.String(), "goal   the demo's") {
@@ -314,7 +314,7 @@ func TestAnInterruptedDemoSaysWhatIsLeft(t *testing.T) {
 			want = "muster: interrupted; the state is kept\n        muster -C " + dir + " resume\n"
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
-		w.app.Demo = func(_ context.Context, dir string) (Job, error) {
+		w.app.Demo = func(_ context.Context, dir string, _ bool) (Job, error) {
 			makeRepository(t, dir)
 			return Job{Goal: "the demo's"}, nil
 		}

@@ -32,11 +32,15 @@ type runKeys struct {
 
 // newRunKeys returns nil where there is no terminal with a user who could press a key.
 func newRunKeys(a *App, t *team.Team, root string) *runKeys {
-	in, out := a.terminalIn(), fileOf(a.Stderr)
-	if s := liveScreen(a); in != nil && out != nil && s.Width > 0 && !a.json && a.foreground == nil {
-		return &runKeys{app: a, team: t, root: root, paint: s.Paint, in: in, out: out}
+	if !a.canTakeKeys() {
+		return nil
 	}
-	return nil
+	return &runKeys{app: a, team: t, root: root, paint: liveScreen(a).Paint, in: a.terminalIn(), out: fileOf(a.Stderr)}
+}
+
+// canTakeKeys reports whether the user of a run can answer by a key.
+func (a *App) canTakeKeys() bool {
+	return a.terminalIn() != nil && fileOf(a.Stderr) != nil && liveScreen(a).Width > 0 && !a.json && a.foreground == nil
 }
 
 // update takes the terminal when a question waits, and gives it back when none does.

@@ -6,10 +6,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/require"
+	"muster/internal/testing/tier"
 	"muster/internal/testing/tmuxtest"
 	"muster/internal/testing/wait"
 )
@@ -37,7 +40,7 @@ func asksAtTerminal(t *testing.T) (w *world, s *tmuxtest.Screen, run string) {
 // answerWhen presses a key when the question about a command has stood long enough.
 func answerWhen(t *testing.T, s *tmuxtest.Screen, command, key string) {
 	t.Helper()
-	age := regexp.MustCompile(`permission +(\d+) s`)
+	age := regexp.MustCompile(`(?:permission|plan for 1) +(\d+) s`)
 	waits := func() int {
 		m := age.FindStringSubmatch(s.Text())
 		if m == nil {
@@ -62,6 +65,30 @@ func TestOneKeyAnswersARun(t *testing.T) {
 	s.Keys("-l", "not today")
 	s.Keys("Enter")
 	s.Wait(`no     lead's permission: not today(?s:.*)All done\.(?s:.*)exit 0\n\$ $`)
+	s.Cooked()
+}
+
+// The user of a demo that is played decides about the plan, and undoes the last task.
+func TestADemoIsPlayed(t *testing.T) {
+	tier.All(t)
+	t.Parallel()
+	s := newWorld(t).terminal()
+	s.Tmux("resize-window", "-y", "60")
+	s.Keys("clear; muster demo --play; echo exit $?", "Enter")
+	shows := func(what string) { // Go may compile its standard library first
+		t.Helper()
+		wait.Within(t, 10*time.Minute, what, func() bool { return strings.Contains(s.Text(), what) })
+	}
+	shows("y yes · n no, with a reason")
+	answerWhen(t, s, `Replace what Lines returns\.`, "n")
+	s.Wait(`> /reject \w+$`)
+	s.Keys("-l", "what becomes of the callers?")
+	s.Keys("Enter")
+	answerWhen(t, s, `compare numbers too`, "y")
+	shows("u  undo task 7")
+	s.Keys("u")
+	shows("exit 0")
+	s.Wait(`7 of 7 tasks landed(?s:.*)task 7 is taken back(?s:.*)exit 0\n`)
 	s.Cooked()
 }
 

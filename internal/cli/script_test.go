@@ -156,7 +156,9 @@ func appOf(ts *testscript.TestScript, args ...string) *App {
 		Stdout: &writer{to: ts.Stdout()}, Stderr: &writer{to: ts.Stderr()}, Now: time.Now}
 	in.text = ""
 	a.Start = a.startTeam
-	a.Demo = func(ctx context.Context, dir string) (Job, error) { return demoJob(ctx, dir, cacheDir(a)) }
+	a.Demo = func(ctx context.Context, dir string, isPlayed bool) (Job, error) {
+		return demoJob(ctx, dir, cacheDir(a), isPlayed)
+	}
 	data, err := os.ReadFile(filepath.Join(scriptDir, ts.Name()+".txtar"))
 	ts.Check(err)
 	names := []string{"HOME", "PATH", "TMPDIR", "TZ", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_NOSYSTEM",

@@ -4,11 +4,13 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/tools/txtar"
 
@@ -31,9 +33,9 @@ type Demo struct {
 }
 
 // Make makes the repository in dir, which must be empty. cache is where muster keeps what it can make again; "" is
-// nowhere.
+// nowhere. In a demo that isPlayed the lead leaves the decision about a plan to the user.
 // The error is NotFound when the machine has no go command.
-func Make(ctx context.Context, dir, cache string) (Demo, error) {
+func Make(ctx context.Context, dir, cache string, isPlayed bool) (Demo, error) {
 	d := Demo{Goal: "let tally report words, the longest and the commonest word", Check: "go test ./...",
 		Team: "demo", Teammates: 3, Script: filepath.Join(dir, ".git", "muster-demo.yaml")}
 	if _, err := exec.LookPath("go"); err != nil {
@@ -57,7 +59,13 @@ func Make(ctx context.Context, dir, cache string) (Demo, error) {
 	if cache != "" {
 		compile(ctx, dir, append(os.Environ(), "GOCACHE="+check.GoCache(filepath.Join(cache, "checks"))))
 	}
-	return d, os.WriteFile(d.Script, script, 0o600)
+	words := script
+	if isPlayed {
+		before, rest, _ := bytes.Cut(script, []byte("  # the lead decides"))
+		_, after, _ := bytes.Cut(rest, []byte("  # the lead has decided\n"))
+		words = slices.Concat(before, after)
+	}
+	return d, os.WriteFile(d.Script, words, 0o600)
 }
 
 // initRepository makes a repository of the files in dir, with one commit on the branch main and nothing of the user's.

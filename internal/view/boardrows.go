@@ -29,7 +29,6 @@ func (p *Progress) boardRows(now time.Time, most int) []string {
 	if p.options.Board != nil && p.boardIsOld && now.Sub(p.boardAt) >= boardInterval {
 		if o, err := p.options.Board(); err == nil { // else it stays as it was: the next event has it read again
 			p.board = o
-			p.presence.noteResting(o)
 		}
 		p.boardIsOld, p.boardAt = false, now
 	}
@@ -41,6 +40,9 @@ func (p *Progress) boardRows(now time.Time, most int) []string {
 	// The events know sooner than any record what was spent.
 	o.Run.Budget, o.Spending.Total, o.Presence.dayBudget = p.presence.budget, p.presence.spent, p.presence.dayBudget
 	o.Now = now // how long something waits goes on, though the board is not read again
+	if !p.boardIsOld {
+		p.presence.noteResting(o) // a question to the lead is the user's after a while
+	}
 	needs := o.Needs()
 	p.questions = slices.DeleteFunc(slices.Clone(needs), func(n Need) bool {
 		return n.Request == nil || n.Request.To == muster.Lead && WaitingTime(*n.Request, now) < leadAnswerTime

@@ -387,7 +387,7 @@ func (s Summary) nextSteps(w *strings.Builder, screen Screen) {
 	target := text.OneLine(s.Run.Target)
 	switch {
 	case s.IsTemporary:
-		fmt.Fprintln(w, "see it all: muster demo --keep DIR (this repository is gone)")
+		fmt.Fprintln(w, "see it all: muster demo --keep DIR (this repository goes with the demo)")
 		return
 	case len(s.landed) > 0:
 		fmt.Fprintln(w, "see them:   git "+s.RepositoryFlag+"log --oneline "+target)
