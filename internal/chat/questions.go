@@ -35,8 +35,11 @@ func Question(r muster.Request, p view.Paint, now time.Time, subject func(muster
 	if plan != "" {
 		q.Lines = append(q.Lines, plan)
 	}
-	if r.Reason != "" {
-		q.Lines = append(q.Lines, p.In(view.Faint, text.OneLine(r.Reason)))
+	if reason := text.OneLine(r.Reason); reason != "" {
+		if rule, ok := strings.CutPrefix(reason, text.OneLine(r.Plan)+" ("); ok && plan != "" { // the command is above
+			reason = "rule: " + strings.TrimSuffix(rule, ")")
+		}
+		q.Lines = append(q.Lines, p.In(view.Faint, reason))
 	}
 	if r.TaskID != 0 {
 		name := "for task " + view.IDs([]muster.TaskID{r.TaskID}) + " " + text.OneLine(subject(r.TaskID))

@@ -50,14 +50,14 @@ func TestDecisions(t *testing.T) {
 // TestKeysOfAQuestion checks what each key does, and that a question has all that is needed to answer it.
 func TestKeysOfAQuestion(t *testing.T) {
 	r := muster.Request{ID: "a1", Kind: muster.AskPermission, From: "bob", To: muster.User, TaskID: 3, CreatedAt: 900,
-		Deadline: 1240, Plan: "git push\x1b[2J\n--force", Reason: "git push (ask bash(git push *))", Asks: []string{"bash(git push)"}}
+		Deadline: 1240, Plan: "git push\x1b[2J\n--force", Reason: "git push\x1b[2J\n--force (ask bash(git push *))", Asks: []string{"bash(git push)"}}
 	q := Question(r, view.Paint{}, muster.Time(1000), func(muster.TaskID) string { return "benchmark" })
 	var keys []string
 	for _, k := range q.Keys {
 		keys = append(keys, k.Name)
 	}
 	got := q.Title + " | " + q.Note + " | " + strings.Join(q.Lines, " | ") + " | " + strings.Join(keys, " ")
-	const want = "bob asks to run a command | 4 min left | $ git push[2J\n  --force | git push (ask bash(git push *)) | " +
+	const want = "bob asks to run a command | 4 min left | $ git push[2J\n  --force | rule: ask bash(git push *) | " +
 		"for task 3 benchmark | y n Y v"
 	if got != want {
 		t.Errorf("%q", got)

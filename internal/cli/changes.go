@@ -89,7 +89,7 @@ const mergeKeyTimeout = time.Minute
 func (a *App) offerMerge(ctx context.Context, t *team.Team, j Job, sum team.Summary) error {
 	f := a.terminalIn()
 	isSeen := isTerminal(a.Stdout) && isTerminal(a.Stderr)
-	if f == nil || !isSeen || a.json || a.foreground != nil || j.demoDir != "" || j.isTemporary ||
+	if f == nil || !isSeen || a.json || j.demoDir != "" || j.isTemporary ||
 		sum.Forward.Branch != "" || len(sum.Off) > 0 || !hasLanded(sum) {
 		return nil
 	}

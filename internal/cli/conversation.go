@@ -166,7 +166,7 @@ func (c *conversation) run(ctx context.Context) error {
 			// The terminal would wrap a long line to the first column, among the names of the lines.
 			width, _ := view.TerminalWidth(c.app.Stdout)
 			welcome := chat.Welcome(openingLines(ctx, c), stoppedLines(state, isStopped))
-			c.face.Print(view.Hang(welcome, len("rights  "), width-1))
+			c.face.Print(paintLabels(c.paint, view.Hang(welcome, len("rights  "), width-1)))
 			if isStopped {
 				c.recall(ctx, state.Run)
 			}

@@ -11,6 +11,7 @@ import (
 	"muster/internal/chat"
 	"muster/internal/config"
 	"muster/internal/text"
+	"muster/internal/view"
 	"muster/journal"
 	"muster/team"
 )
@@ -33,13 +34,27 @@ func openingLines(ctx context.Context, c *conversation) []string {
 	// Names of branches, models and commands come from others, so they stay on one line and steer nothing.
 	var lines []string
 	for _, row := range [][2]string{
-		{"here", where + ", model " + model},
+		{"muster", where + ", model " + model},
 		{"check", cmp.Or(s.CheckText(), unchecked)},
 		{"rights", team.Sandbox(s.Sandbox).Rights()},
 	} {
 		lines = append(lines, fmt.Sprintf("%-7s %s", row[0], text.CutColumns(text.OneLine(row[1]), 160)))
 	}
 	return lines
+}
+
+// paintLabels makes the words in the first column faint, but the name of the program.
+func paintLabels(p view.Paint, lines string) string {
+	const column = len("rights  ")
+	var painted []string
+	for line := range strings.SplitSeq(lines, "\n") {
+		label := strings.TrimRight(line[:min(column, len(line))], " ")
+		if label != "" && label != "muster" && len(label) < column && !strings.Contains(label, " ") {
+			line = p.In(view.Faint, label) + line[len(label):]
+		}
+		painted = append(painted, line)
+	}
+	return strings.Join(painted, "\n")
 }
 
 // withoutRights shows all that happens in a run but the note about what its commands may do, which the opening of the
