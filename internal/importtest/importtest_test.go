@@ -16,7 +16,7 @@ import (
 // where exceptions says so.
 var layers = [][]string{
 	{"", "llm"},
-	{"internal/lazyregexp", "internal/proxies"},
+	{"internal/highlight", "internal/lazyregexp", "internal/proxies"},
 	{"internal/text"},
 	{"internal/cgroup", "internal/landlock", "internal/clock", "internal/compact", "internal/detach", "internal/testing/tier", "internal/testing/require", "internal/testing/tapped", "llm/internal/wiretest", "internal/testing/gittest",
 		"llm/catalogue"},

@@ -5,12 +5,15 @@ import (
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
+
+	"muster/internal/highlight"
 )
 
 // drawer draws the blocks of one text.
 type drawer struct {
 	source []byte
 	colour bool
+	marks  bool // the marks of emphasis and of code stay
 	// number is that of the first item, where the text goes on with a list; 0: the one that it has. After the list it
 	// is that of the next item, and 0 where the items have none.
 	number int
@@ -32,7 +35,7 @@ func (d *drawer) block(n ast.Node, width int) []row {
 	switch n := n.(type) {
 	case *ast.Heading:
 		line := d.inline(n, bold)
-		if !d.colour { // nothing else would show that it is one
+		if d.marks { // nothing else would show that it is one
 			line = append(cells(strings.Repeat("#", n.Level)+" ", 0), line...)
 		}
 		return line.wrap(width)
@@ -43,7 +46,6 @@ func (d *drawer) block(n ast.Node, width int) []row {
 		return within(bar, bar, width, func(width int) []row { return d.children(n, width) })
 	case *ast.List:
 		return d.list(n, width)
-	// The language chooses colours for differences only: of others the terminal knows nothing.
 	case *ast.FencedCodeBlock:
 		return d.code(n, string(n.Language(d.source)), width)
 	case *ast.CodeBlock:
@@ -100,25 +102,35 @@ func (d *drawer) lines(n ast.Node) string {
 
 // code returns the lines of a block of code as rows.
 func (d *drawer) code(n ast.Node, language string, width int) (rows []row) {
+	lexer := highlight.For(language)
 	for line := range strings.Lines(d.lines(n)) {
-		rows = append(rows, codeLine(strings.TrimSuffix(line, "\n"), language, width)...)
+		rows = append(rows, codeLine(strings.TrimSuffix(line, "\n"), language, &lexer, width)...)
 	}
 	return rows
 }
 
 // codeRows returns one line of code as it is written to a terminal.
-func codeRows(line, language string, width int, colour bool) (rows []string) {
-	for _, r := range codeLine(line, language, width) {
+func codeRows(line, language string, lexer *highlight.Lexer, width int, colour bool) (rows []string) {
+	for _, r := range codeLine(line, language, lexer, width) {
 		rows = append(rows, r.encode(colour))
 	}
 	return rows
 }
 
 // codeLine returns one line of code as rows. It is indented, so that it is seen to be code without colour too. In a
-// difference, the lines that came and went have their colours.
-func codeLine(line, language string, width int) []row {
+// difference, the lines that came and went have their colours. Code of a language that nobody knows has one colour.
+func codeLine(line, language string, lexer *highlight.Lexer, width int) []row {
+	var all row
+	rest := line
+	for _, x := range lexer.Line(line) {
+		all = append(all, cells(rest[:x.Len], codeStyles[x.Kind])...)
+		rest = rest[x.Len:]
+	}
 	// The lines that say where a part of a difference stands look like other code.
 	s := code
+	if lexer.IsKnown() {
+		s = 0
+	}
 	if language == "diff" || language == "patch" {
 		switch {
 		case strings.HasPrefix(line, "+"):
@@ -131,21 +143,26 @@ func codeLine(line, language string, width int) []row {
 		}
 	}
 	indent := cells("  ", 0)
-	return within(indent, indent, width, func(width int) []row { return textRows(line, s, width) })
+	all = append(all, cells(rest, s)...)
+	return within(indent, indent, width, func(width int) []row { return all.cut(width) })
 }
 
-// textRows returns lines that were written as they are as rows. They are cut where the row ends, and not between words,
-// because in code blanks count.
+// textRows returns lines that were written as they are as rows.
 func textRows(text string, s style, width int) (rows []row) {
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-		all, n, start := cells(line, s), 0, 0
-		for i, c := range all {
-			if n += c.width; n > width && i > start {
-				rows = append(rows, all[start:i])
-				start, n = i, c.width
-			}
-		}
-		rows = append(rows, all[start:])
+		rows = append(rows, cells(line, s).cut(width)...)
 	}
 	return rows
+}
+
+// cut breaks a line where the row ends, and not between words, because in code blanks count.
+func (r row) cut(width int) (rows []row) {
+	n, start := 0, 0
+	for i, c := range r {
+		if n += c.width; n > width && i > start {
+			rows = append(rows, r[start:i])
+			start, n = i, c.width
+		}
+	}
+	return append(rows, r[start:])
 }

@@ -4,11 +4,12 @@ import (
 	"slices"
 	"strings"
 
+	"muster/internal/highlight"
 	"muster/internal/text"
 )
 
 // style is how text looks. Several may hold at once.
-type style uint8
+type style uint16
 
 const (
 	bold style = 1 << iota
@@ -17,13 +18,22 @@ const (
 	code
 	added
 	removed
+	keyword
+	quoted
+	number
 )
+
+// codeStyles are the styles of the pieces of code.
+var codeStyles = [...]style{highlight.Plain: 0, highlight.Comment: faint, highlight.String: quoted,
+	highlight.Keyword: keyword, highlight.Number: number}
 
 // codes are the numbers of SGR of the styles. They are those that the lines about the team have, too.
 var codes = []struct {
 	style  style
 	number string
-}{{bold, ";1"}, {italic, ";3"}, {faint, ";2"}, {code, ";36"}, {added, ";32"}, {removed, ";31"}}
+}{{bold, ";1"}, {italic, ";3"}, {faint, ";2"}, {code, ";36"}, {added, ";32"}, {removed, ";31"},
+	{keyword, ";" + highlight.Colours[highlight.Keyword]}, {quoted, ";" + highlight.Colours[highlight.String]},
+	{number, ";" + highlight.Colours[highlight.Number]}}
 
 // cell is one character as people see it, of one or more runes.
 type cell struct {

@@ -77,7 +77,7 @@ func (d *drawer) inlineCode(n ast.Node, s style) (all row) {
 
 // marked returns text with the marks around it, which stay where colour cannot show them.
 func (d *drawer) marked(mark string, text row) row {
-	if d.colour {
+	if !d.marks {
 		return text
 	}
 	return append(append(cells(mark, 0), text...), cells(mark, 0)...)

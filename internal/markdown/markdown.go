@@ -1,7 +1,7 @@
 // Package markdown draws the Markdown that models write as rows for a terminal. Headings are bold, lists hang, code is
-// indented and coloured, tables are aligned, and links are text with the address behind it. Nothing that was written
-// is left out, but for the marks that the form of the row replaces. Without colour, the marks of emphasis and of code
-// stay.
+// indented and coloured by its language, tables are aligned, and links are text with the address behind it. Nothing
+// that was written is left out, but for the marks that the form of the row replaces. Without colour, the marks of
+// emphasis and of code stay.
 //
 // Draw draws a whole text. A Writer draws one that arrives in pieces, and gives away each block once it has ended. Both
 // make the same rows, however the text is cut.
@@ -22,6 +22,12 @@ import (
 // width is less than 2.
 func Draw(source string, width int, colour bool) []string {
 	w := Writer{Colour: colour}
+	return append(w.Add(source, width), w.End(width)...)
+}
+
+// Marked is Draw that keeps the marks of emphasis and of code also in colour, so that a search finds what was written.
+func Marked(source string, width int, colour bool) []string {
+	w := Writer{Colour: colour, Marks: true}
 	return append(w.Add(source, width), w.End(width)...)
 }
 

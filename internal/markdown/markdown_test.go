@@ -54,14 +54,14 @@ func TestPictures(t *testing.T) {
 var fragments = []string{"a", "word ", "longerword", " ", "\n", "\n\n", "  ", "    ", "- ", "1. ", "12) ", "* ", "# ", "> ",
 	"```\n", "~~~\n", "`", "``", "*", "**", "_", "|", "|-|-|\n", "| b | c |\n", ":-:", "\\", "[", "](", ")", "!", "<b>",
 	"<div>\n", "&lt;", "&#27;[31m", "---\n", "===\n", "\t", "日本", "e\u0301", "\U0001F44D", "\x1b[2J", "\x1b]0;t\a",
-	"\u202e", "\u009b", "\r", "\xff", "[x]: y\n", "<http://e.org>", "+1", "-1"}
+	"\u202e", "\u009b", "\r", "\xff", "[x]: y\n", "<http://e.org>", "+1", "-1", "~~~go\n", "if ", "\"", "/*"}
 
 func drawText(t *rapid.T) string {
 	return strings.Join(rapid.SliceOfN(rapid.SampledFrom(fragments), 0, 60).Draw(t, "text"), "")
 }
 
-// TestPiecesAndWhole checks that the rows of a text do not depend on the pieces in which it arrives, and that what grows
-// is drawn as it will be.
+// TestPiecesAndWhole checks that the rows of a text do not depend on the pieces in which it arrives, and that what
+// grows is drawn as it will be.
 func TestPiecesAndWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source := drawText(t)
@@ -81,6 +81,14 @@ func TestPiecesAndWhole(t *testing.T) {
 		if want := Draw(source, width, colour); !slices.Equal(got, want) {
 			t.Fatalf("%q in pieces: %q, whole: %q", source, got, want)
 		}
+		// With its marks, a text is the same with colours as without.
+		marked := Marked(source, width, true)
+		for i := range marked {
+			marked[i] = ansi.Strip(marked[i])
+		}
+		if want := Draw(source, width, false); !slices.Equal(marked, want) {
+			t.Fatalf("%q with marks: %q, without colours: %q", source, marked, want)
+		}
 	})
 }
 
@@ -99,7 +107,8 @@ func TestNothingIsLostOrSteers(t *testing.T) {
 		slices.Sort(all)
 		return strings.Join(all, "")
 	}
-	colours := strings.NewReplacer("\x1b[0", "", ";31", "", ";32", "", ";36", "", ";1", "", ";2", "", ";3", "", "m", "")
+	colours := strings.NewReplacer("\x1b[0", "", ";31", "", ";32", "", ";36", "", ";1", "", ";2", "", ";38;5;98", "", ";38;5;30", "",
+		";38;5;67", "", ";3", "", "m", "")
 	rapid.Check(t, func(t *rapid.T) {
 		source, width := drawText(t), rapid.IntRange(2, 50).Draw(t, "width")
 		if language.MatchString(strings.ReplaceAll(text.Clean(source), "\r", "")) {

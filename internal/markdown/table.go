@@ -68,7 +68,7 @@ func splitCells(line string) (all []string) {
 
 // text returns a text that is part of a line.
 func (d *drawer) text(source string, s style) row {
-	part := drawer{source: []byte(source), colour: d.colour}
+	part := drawer{source: []byte(source), colour: d.colour, marks: d.marks}
 	var all row
 	for n := newInlineParser().Parse(text.NewReader(part.source)).FirstChild(); n != nil; n = n.NextSibling() {
 		all = append(all, part.inline(n, s)...)
@@ -100,7 +100,7 @@ func (d *drawer) table(before string, grid [][]string, right []bool, width int) 
 	}
 	for i, line := range drawn {
 		rows = append(rows, alignedRows(line, widths, right)...)
-		if i == 0 && !d.colour { // with colour the titles are bold
+		if i == 0 && d.marks { // with colour the titles are bold
 			rows = append(rows, rule(widths))
 		}
 	}

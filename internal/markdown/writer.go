@@ -3,6 +3,7 @@ package markdown
 import (
 	"strings"
 
+	"muster/internal/highlight"
 	"muster/internal/text"
 )
 
@@ -14,6 +15,8 @@ const maxBlock = 16 << 10
 type Writer struct {
 	// Colour allows colour.
 	Colour bool
+	// Marks keeps the marks of emphasis and of code where there is colour. Without colour they always stay.
+	Marks bool
 
 	// partial is the beginning of a character whose other bytes have not come yet.
 	partial string
@@ -60,7 +63,7 @@ func (w *Writer) End(width int) (rows []string) {
 		rows = w.addLine(w.line, width)
 	}
 	rows = append(rows, w.endBlock(width)...)
-	*w = Writer{Colour: w.Colour}
+	*w = Writer{Colour: w.Colour, Marks: w.Marks}
 	return rows
 }
 
@@ -77,7 +80,7 @@ func (w *Writer) addLine(line string, width int) (rows []string) {
 			w.fence = fence{}
 			return nil
 		}
-		return w.give(codeRows(w.fence.dedent(line), w.fence.language, width, w.Colour))
+		return w.give(codeRows(w.fence.dedent(line), w.fence.language, &w.fence.lexer, width, w.Colour))
 	}
 	isIndented := strings.HasPrefix(line, "  ") || strings.HasPrefix(line, "\t")
 	if w.inner.mark != "" && (isIndented || isBlank(line)) {
@@ -130,7 +133,8 @@ func (w *Writer) endBlock(width int) []string {
 	}
 	block, blanks := w.block, w.blanks
 	w.block, w.blanks, w.inner = "", 0, fence{}
-	d := drawer{source: []byte(block), colour: w.Colour, number: w.number}
+	d := drawer{source: []byte(block), colour: w.Colour, marks: w.Marks || !w.Colour,
+		number: w.number}
 	rows := w.give(d.draw(width))
 	w.gap, w.number = blanks > 0, 0
 	if isListItem(block) {
@@ -154,6 +158,7 @@ type fence struct {
 	mark     string // the characters that opened it; "" for none
 	indent   int    // before the mark
 	language string
+	lexer    highlight.Lexer
 }
 
 // openFence returns the fence that a line opens.
@@ -169,6 +174,7 @@ func openFence(line string) (f fence, ok bool) {
 		return fence{}, false
 	}
 	f.language, _, _ = strings.Cut(info, " ")
+	f.lexer = highlight.For(f.language)
 	return f, true
 }
 
