@@ -105,8 +105,8 @@ func locate(d treediff.Diff, comments []Comment) {
 	distance := make([]int, len(comments))
 	for row, line := range d.Lines() {
 		for i := range comments {
-			c, far := &comments[i], max(line.Number-comments[i].Line, comments[i].Line-line.Number)
-			if c.File == line.File && (c.Row < 0 || far < distance[i]) && c.Quoted == quote(line.Text) {
+			c, far := &comments[i], max(line.New-comments[i].Line, comments[i].Line-line.New)
+			if line.New > 0 && c.File == line.File && (c.Row < 0 || far < distance[i]) && c.Quoted == quote(line.Text) {
 				c.Row, distance[i] = row, far
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/redact"
 	"muster/internal/text"
 	"muster/internal/view"
 	"muster/team"
@@ -37,7 +38,7 @@ func newDiffCommand(a *App) *cobra.Command {
 				if stat || len(d.Files) == 0 {
 					return diffStat(s, d)
 				}
-				return drawDiff(s, d)
+				return drawDiff(s, d, a.secrets)
 			})
 		})(c, args)
 	}
@@ -45,8 +46,10 @@ func newDiffCommand(a *App) *cobra.Command {
 }
 
 // drawDiff returns the difference with what the user has said about its lines. In a pipe that stands before it, so that
-// the rest is a patch for other programs.
-func drawDiff(s view.Screen, d team.Diff) string {
+// the rest is a patch for other programs. Secrets are hidden here, because colours within one would hide it from the
+// writer that hides all others.
+func drawDiff(s view.Screen, d team.Diff, secrets *redact.Secrets) string {
+	d.Text = secrets.String(d.Text)
 	head, below := "", map[int]string{}
 	for _, c := range d.Comments {
 		said := "you to " + text.OneLine(string(c.To)) + ": " + text.OneLine(c.Text)
@@ -57,7 +60,7 @@ func drawDiff(s view.Screen, d team.Diff) string {
 		head += fmt.Sprintf("%s:%d: %s\n", text.OneLine(c.File), c.Line, text.OneLine(c.Quoted)) +
 			s.Who(string(muster.User), "  "+said) + "\n"
 	}
-	return head + view.Diff(s.Paint, d.Text, func(row int) string { return below[row] })
+	return head + view.Diff(s, d.Lines(), func(row int) string { return below[row] })
 }
 
 func diffStat(s view.Screen, d team.Diff) string {

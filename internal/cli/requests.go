@@ -45,6 +45,9 @@ func (r requestCommands) show() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if q.Diff != nil { // see drawDiff
+				q.Diff.Text = r.secrets.String(q.Diff.Text)
+			}
 			return r.print(q, func(s view.Screen) string { return q.Draw(s, r.Now()) })
 		})}
 }

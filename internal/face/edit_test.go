@@ -19,14 +19,14 @@ func TestEditRows(t *testing.T) {
 	if !ok || e.Counts() != "+4 -1" {
 		t.Errorf("%v %v", ok, e)
 	}
-	if got, want := strings.Join(EditRows(view.Paint{}, e, 4, 2, 30), "\n"), `  - old[2J
-  +     new and much longe...
-  + b
-  + c
+	if got, want := strings.Join(EditRows(view.Paint{}, e, 4, 2, 30), "\n"), `  -old[2J
+  +    new and much longer...
+  +b
+  +c
   ...`; got != want {
 		t.Errorf("%s", got)
 	}
-	if got := EditRows(view.Colours(nil), e, 1, 0, 30)[0]; got != "\x1b[31m- old[2J\x1b[0m" {
+	if got := EditRows(view.Colours(nil), e, 1, 0, 30)[0]; got != "\x1b[31m-old[2J\x1b[0m" {
 		t.Errorf("%q", got)
 	}
 }

@@ -106,13 +106,12 @@ func (q Question) changes(s view.Screen) string {
 	case len(q.Diff.Files) == 0:
 		return "changes so far: none\n"
 	}
-	// Only whole lines are cut off, so that the colours of the others stay right.
-	lines := strings.SplitAfter(strings.TrimSuffix(q.Diff.Text, "\n"), "\n")
+	lines := q.Diff.Lines()
 	more := ""
 	if n := len(lines) - maxDiffLines; n > 0 {
 		lines = lines[:maxDiffLines]
 		more = fmt.Sprintf("... and %s: muster diff %d\n", text.Count(n, "more line"), q.Request.TaskID)
 	}
 	return "changes so far: " + text.Count(len(q.Diff.Files), "file") + "\n" +
-		view.Diff(s.Paint, strings.Join(lines, ""), nil) + more
+		view.Diff(s, lines, nil) + more
 }

@@ -18,7 +18,7 @@ var layers = [][]string{
 	{"", "llm"},
 	{"internal/highlight", "internal/lazyregexp", "internal/proxies"},
 	{"internal/text"},
-	{"internal/cgroup", "internal/landlock", "internal/clock", "internal/compact", "internal/detach", "internal/testing/tier", "internal/testing/require", "internal/testing/tapped", "llm/internal/wiretest", "internal/testing/gittest",
+	{"internal/cgroup", "internal/difflines", "internal/landlock", "internal/clock", "internal/compact", "internal/detach", "internal/testing/tier", "internal/testing/require", "internal/testing/tapped", "llm/internal/wiretest", "internal/testing/gittest",
 		"llm/catalogue"},
 	{"internal/editdist", "internal/failpoint", "internal/lineedit", "internal/markdown", "internal/state", "internal/leftovers", "internal/redact", "internal/secrets", "internal/shellcommands", "internal/yamldoc",
 		"internal/testing/faultinject", "internal/testing/oauthtest", "internal/testing/tmuxtest",

@@ -3,18 +3,16 @@ package treediff
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"path"
 	"strconv"
 	"strings"
 
 	"muster"
+	"muster/internal/difflines"
 	"muster/internal/git"
-	"muster/internal/lazyregexp"
 )
 
 // Diff is what a task has changed.
@@ -70,44 +68,13 @@ func DiffOf(ctx context.Context, repo *git.Repo, from, to string, files ...strin
 	return d, nil
 }
 
-// Line is a line of a file as it is after a change.
-type Line struct {
-	File   string
-	Number int // from 1
-	Text   string
-}
-
-// hunkHead is the head of a hunk. It says how many lines of both sides follow.
-var hunkHead = lazyregexp.New(`^@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
-
-// Lines returns the lines of the text, from 0, that are in a file after the change: added ones, and those around them.
-// A file's name comes from Files, because git quotes odd ones in the text.
-func (d Diff) Lines() iter.Seq2[int, Line] {
-	return func(yield func(int, Line) bool) {
-		count := func(s string) int { n, _ := strconv.Atoi(cmp.Or(s, "1")); return n }
-		file, number, before, after, row := -1, 0, 0, 0, -1
-		for text := range strings.Lines(d.Text) {
-			row++
-			isHead := before <= 0 && after <= 0 // within a hunk, what looks like a head is a line
-			switch hunk := hunkHead().FindStringSubmatch(text); {
-			case isHead && strings.HasPrefix(text, "diff --git "):
-				file++
-			case isHead && hunk != nil:
-				before, number, after = count(hunk[1]), count(hunk[2]), count(hunk[3])
-			case isHead || text[0] == '\\' || file >= len(d.Files):
-			case text[0] == '-':
-				before--
-			default:
-				if after--; text[0] != '+' {
-					before--
-				}
-				if !yield(row, Line{d.Files[file].File, number, strings.TrimRight(text[1:], "\r\n")}) {
-					return
-				}
-				number++
-			}
-		}
+// Lines returns the lines of the text. The paths of their files come from Files.
+func (d Diff) Lines() []difflines.Line {
+	names := make([]string, len(d.Files))
+	for i, f := range d.Files {
+		names[i] = f.File
 	}
+	return difflines.Parse(d.Text, names)
 }
 
 // LineOf returns a line of a file of a commit or tree, with the number of lines that the file has. The errors say what

@@ -1,32 +1,176 @@
 package view
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
+
+	"muster/internal/difflines"
+	"muster/internal/highlight"
 	"muster/internal/text"
 )
 
-// Diff returns a text of git diff in its colours, with what below returns for a line, from 0; nil: nothing. What the
-// files hold cannot steer the terminal.
-func Diff(p Paint, patch string, below func(row int) string) string {
-	b := new(strings.Builder)
-	inHunk, row := false, -1
-	for line := range strings.Lines(text.Clean(strings.ReplaceAll(patch, "\r\n", "\n"))) {
-		row++
-		line = strings.TrimSuffix(line, "\n")
-		switch {
-		case strings.HasPrefix(line, "diff --git "):
-			inHunk = false
-			line = p.code("1", line)
-		case strings.HasPrefix(line, "@@ "):
-			inHunk = true
-			line = p.code("36", line)
-		case inHunk && strings.HasPrefix(line, "+"):
-			line = p.In(Good, line)
-		case inHunk && strings.HasPrefix(line, "-"):
-			line = p.In(Bad, line)
+// leastNumbered is the width from which a terminal has room for the numbers of lines.
+const leastNumbered = 60
+
+// tabStop is how many columns a tab reaches to at most.
+const tabStop = 4
+
+// DiffLook is how the lines of a difference are drawn: with their old and new numbers, the sign, and the text in which
+// changed words stand out. Old text stands before new text, as the lines come.
+type DiffLook struct {
+	Paint
+	// Old and New are how many columns the numbers take; 0: they are not drawn.
+	Old, New int
+}
+
+// NewDiffLook returns the look of lines on a terminal of a width. A narrow one has no numbers, and neither have lines
+// whose numbers are unknown.
+func NewDiffLook(p Paint, lines []difflines.Line, width int) DiffLook {
+	d := DiffLook{Paint: p}
+	if width < leastNumbered {
+		return d
+	}
+	old, new := 0, 0
+	for i := range lines {
+		old, new = max(old, lines[i].Old), max(new, lines[i].New)
+	}
+	for _, x := range []struct {
+		columns *int
+		most    int
+	}{{&d.Old, old}, {&d.New, new}} {
+		if x.most > 0 {
+			*x.columns = len(strconv.Itoa(x.most))
 		}
-		b.WriteString(line + "\n")
+	}
+	return d
+}
+
+// NumberColumns returns how many columns Numbers takes.
+func (d DiffLook) NumberColumns() (n int) {
+	for _, columns := range []int{d.Old, d.New} {
+		if columns > 0 {
+			n += columns + 1
+		}
+	}
+	return n
+}
+
+// Numbers returns the numbers of a line, with a blank behind each. Heads have none.
+func (d DiffLook) Numbers(l difflines.Line) string {
+	if !l.IsCode() {
+		return ""
+	}
+	var b strings.Builder
+	for _, x := range []struct{ columns, number int }{{d.Old, l.Old}, {d.New, l.New}} {
+		if x.columns > 0 && x.number > 0 {
+			fmt.Fprintf(&b, "%*d ", x.columns, x.number)
+		} else if x.columns > 0 {
+			fmt.Fprintf(&b, "%*s ", x.columns, "")
+		}
+	}
+	return d.In(Faint, b.String())
+}
+
+// Text returns a line behind its sign, in at most so many columns; 0: all of it. A tab is so many blanks as it has on a
+// terminal. What the line holds cannot steer the terminal.
+func (d DiffLook) Text(l difflines.Line, columns int) string {
+	base := DiffCodes[l.Kind]
+	spans, rest := l.Spans, l.Text
+	if spans == nil {
+		spans = []difflines.Span{{Len: len(rest)}}
+	}
+	type piece struct{ code, text string }
+	before := l.Sign()
+	if l.Kind == difflines.Gap {
+		before = "..."
+		if l.Text != "" {
+			before += " "
+		}
+	}
+	pieces, width := []piece{{base, before}}, 0
+	for _, x := range spans {
+		code := base
+		if x.IsChanged {
+			code += ";7"
+		} else if l.Kind == difflines.Context {
+			code = highlight.Colours[x.Code]
+		}
+		// Tabs are counted from the first character of the text, so that the sign does not move what stands behind
+		// them.
+		shown := expandTabs(text.Clean(rest[:x.Len]), width)
+		width, rest = width+text.Columns(shown), rest[x.Len:]
+		if last := &pieces[len(pieces)-1]; last.code == code {
+			last.text += shown
+		} else {
+			pieces = append(pieces, piece{code, shown})
+		}
+	}
+	room, dots := columns, ""
+	if width += len(before); columns > 0 && width > columns {
+		room, dots = columns-len("..."), "..."
+	}
+	var b strings.Builder
+	for _, x := range pieces {
+		if n := text.Columns(x.text); columns > 0 && n > room {
+			b.WriteString(d.code(x.code, ansi.TruncateWc(x.text, max(room, 0), "")))
+			break
+		} else {
+			room -= n
+		}
+		b.WriteString(d.code(x.code, x.text))
+	}
+	return b.String() + d.code(base, dots)
+}
+
+// DiffCodes are the SGR codes of the lines of a difference.
+var DiffCodes = map[difflines.Kind]string{difflines.File: "1", difflines.Hunk: "36", difflines.Meta: toneCodes[Faint],
+	difflines.Gap: toneCodes[Faint], difflines.Removed: toneCodes[Bad], difflines.Added: toneCodes[Good]}
+
+// expandTabs returns a text that begins in a column with blanks in the place of its tabs.
+func expandTabs(s string, column int) string {
+	if !strings.Contains(s, "\t") {
+		return s
+	}
+	var b strings.Builder
+	for i, part := range strings.Split(s, "\t") {
+		if i > 0 {
+			n := tabStop - column%tabStop
+			b.WriteString(strings.Repeat(" ", n))
+			column += n
+		}
+		b.WriteString(part)
+		column += text.Columns(part)
+	}
+	return b.String()
+}
+
+// Row returns a line with its numbers, in at most so many columns; 0: all of it.
+func (d DiffLook) Row(l difflines.Line, columns int) string {
+	if columns > 0 {
+		columns = max(columns-d.NumberColumns(), 1)
+	}
+	return d.Numbers(l) + d.Text(l, columns)
+}
+
+// Diff returns the lines of a difference as text, with what below returns for a line, from 0; nil: nothing. Where there
+// is no terminal, it is what git diff prints, so that other programs take it.
+func Diff(s Screen, lines []difflines.Line, below func(row int) string) string {
+	if s.IsOn() && s.Width > 0 {
+		difflines.Mark(lines)
+	}
+	look := NewDiffLook(s.Paint, lines, s.Width)
+	var b strings.Builder
+	for row, l := range lines {
+		if s.Width > 0 {
+			b.WriteString(look.Row(l, 0))
+		} else {
+			end := l.Text[len(strings.TrimSuffix(l.Text, "\r")):]
+			b.WriteString(s.code(DiffCodes[l.Kind], l.Sign()+text.Clean(l.Text)) + end)
+		}
+		b.WriteString("\n")
 		if below != nil {
 			b.WriteString(below(row))
 		}

@@ -76,14 +76,10 @@ func TestOpenTasksAreNotAllNamed(t *testing.T) {
 	}
 }
 
-// Work is shown as what landed, and as the difference in its colours, which nothing in it can steer.
+// Work is shown as what landed.
 func TestWork(t *testing.T) {
 	same(t, LandedTasks(Screen{Width: 60}, []muster.Task{landedTask(1, "tokenizer", "alice", "9c01d3eff", "ok"), {ID: 2, Subject: "docs"}}),
 		" 1  tokenizer  9c01d3e  ok 0.7s\n")
-	same(t, Diff(Colours(nil), "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\x1b[2J\r\n+new\n same\n", func(row int) string {
-		return map[int]string{5: "  why?\n"}[row]
-	}), "\x1b[1mdiff --git a/x b/x\x1b[0m\n--- a/x\n+++ b/x\n"+
-		"\x1b[36m@@ -1 +1 @@\x1b[0m\n\x1b[31m-old[2J\x1b[0m\n\x1b[32m+new\x1b[0m\n  why?\n same\n")
 	for want, task := range map[string]muster.Task{"landed": landedTask(1, "a", "b", "c", "ok"), "done": {Status: muster.Completed}, "ready": {Status: muster.Pending},
 		"waiting": {Status: muster.Pending, BlockedBy: ids(1)}, "in_progress": {Status: muster.InProgress}, "landing": {Status: muster.Landing}} {
 		same(t, BoardLabel(task), want)

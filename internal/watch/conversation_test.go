@@ -168,5 +168,5 @@ func TestAnEditIsShown(t *testing.T) {
 	s.team.said = []team.Said{{Pos: 1, At: 4901, Kind: team.SaidCall, Tool: "edit_file", Text: "count.go",
 		Input: []byte(`{"path":"count.go","old_string":"one\ntwo","new_string":"one\n\tthree\u001b[2J\nfour"}`)}}
 	s.keys("tab", "down", "enter")
-	s.has("> edit_file count.go +2 -1", "- two", "+     three[2J", "+ four")
+	s.has("> edit_file count.go +2 -1", "-two", "+    three[2J", "+four")
 }

@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"muster"
+	"muster/internal/difflines"
 	"muster/internal/view"
 	"muster/team"
 )
@@ -48,7 +49,8 @@ type detail struct {
 	mail    []letter
 	windows []view.Window // of the members' models
 	diff    *team.Diff    // nil: it was not read yet
-	readAt  time.Time     // when the diff, or the windows, were read last
+	lines   []difflines.Line
+	readAt  time.Time // when the diff, or the windows, were read last
 	problem string
 
 	wishes
@@ -78,17 +80,22 @@ type wishes struct {
 	isWhole bool // the output of tools, and the details of events, are shown whole
 }
 
-// textRow is a line of text that fits, in one colour. The first that is set counts: who, sgr, tone.
+// textRow is a line of text that fits, in one colour, or in several. The first that is set counts: painted, who, sgr,
+// tone.
 type textRow struct {
 	text string
 	tone view.Tone
 	who  string
-	sgr  string // a colour of its own, of a diff
+	sgr  string // a colour of its own
+	// painted is text in several colours, if it has some.
+	painted string
 
-	// These are of a diff. A row that is cut scrolls to the side. other is what stands beside it.
-	at    place
-	isCut bool
-	other *textRow
+	// These are of a diff. A row that is cut scrolls to the side, but for what stands before it. other is what stands
+	// beside it.
+	at     place
+	before string
+	isCut  bool
+	other  *textRow
 }
 
 // loadDiffMsg asks for a diff, if what it names is still selected when diffDelay is over.
@@ -253,7 +260,11 @@ func (d *detail) addText(msg textMsg) {
 	if d.problem = ""; msg.err != nil {
 		d.problem = told(msg.err, "").text
 	}
-	d.request, d.diff = cmp.Or(msg.request, d.request), cmp.Or(msg.diff, d.diff)
+	d.request = cmp.Or(msg.request, d.request)
+	if msg.diff != nil {
+		d.diff, d.lines = msg.diff, msg.diff.Lines()
+		difflines.Mark(d.lines)
+	}
 	d.mail, d.windows = msg.mail, msg.windows
 	d.width = 0
 }

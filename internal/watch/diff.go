@@ -1,18 +1,16 @@
 package watch
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"muster"
-	"muster/internal/lazyregexp"
+	"muster/internal/difflines"
 	"muster/internal/view"
 )
 
@@ -33,63 +31,57 @@ type commentMsg struct {
 	err  error
 }
 
-// hunkHead is the head of a hunk. It says how many lines of both sides follow.
-var hunkHead = lazyregexp.New(`^@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
-
 // isDiff reports whether there are lines of a diff on the right side, and so a mark that goes from line to line.
 func (d *detail) isDiff() bool {
 	return d.hasDiff && d.diff != nil && d.diff.Text != "" && d.taskID() != 0
 }
 
-// layOutDiff shows the diff of a task. Lines are not wrapped: code is read in columns, and scrolls to the side. Their
-// files come from the list beside the text, because git quotes odd names in it. A line that looks like a head within a
-// hunk is a line, so the lines are counted.
+// layOutDiff shows the diff of a task. Lines are not wrapped: code is read in columns, and scrolls to the side.
 func (w rowWriter) layOutDiff(t *muster.Task) {
 	w.add("", textRow{})
-	file, number, old, left := -1, 0, 0, 0
-	count := func(s string) int { n, _ := strconv.Atoi(cmp.Or(s, "1")); return n }
-	first := len(w.d.rows)
 	// What was said about lines that the diff does not have any more stands before it.
 	w.addComments(-1, place{})
-	at := -1
-	for line := range strings.Lines(w.clean(w.d.diff.Text)) {
-		at++
-		if len(w.d.rows)-first > maxDiff {
-			w.add(fmt.Sprintf("... the rest: muster diff %d", t.ID), textRow{tone: view.Faint})
-			break
-		}
-		r := textRow{text: strings.TrimSuffix(line, "\n"), isCut: true}
-		isHead := old <= 0 && left <= 0
-		switch hunk := hunkHead().FindStringSubmatch(line); {
-		case isHead && strings.HasPrefix(line, "diff --git "):
-			file, r.sgr = file+1, bold
-		case isHead && hunk != nil:
-			old, number, left, r.sgr = count(hunk[1]), count(hunk[2]), count(hunk[3]), "36"
-		case isHead || line[0] == '\\': // another head, or that the last line has no end
-		case line[0] == '-':
-			old, r.tone = old-1, view.Bad
-		default:
-			if left--; line[0] == '+' {
-				r.tone = view.Good
-			} else {
-				old--
-			}
-			if file >= 0 && file < len(w.d.diff.Files) {
-				r.at = place{w.d.diff.Files[file].File, number}
-			}
-			number++
-		}
-		w.d.widest = max(w.d.widest, ansi.StringWidthWc(r.text))
-		w.d.rows = append(w.d.rows, r)
-		w.addComments(at, r.at)
+	lines, isSplit := w.d.lines[:min(len(w.d.lines), maxDiff)], w.d.isSplit && w.d.width >= minTwoColumns
+	look := view.NewDiffLook(w.paint, lines, w.screen)
+	old, new := look, look
+	if isSplit { // each side has its own number
+		old.New, new.Old = 0, 0
 	}
-	if w.d.isSplit && w.d.width >= minTwoColumns {
-		w.d.rows = append(w.d.rows[:first:first], sideBySide(w.d.rows[first:])...)
+	for left, right := range difflines.Rows(lines, isSplit) {
+		r := w.diffRow(old, lines, left)
+		if isSplit && (left < 0 || lines[left].IsCode()) { // the pair can be commented on like the line that has come
+			after := w.diffRow(new, lines, right)
+			r.other, r.at = &after, after.at
+		}
+		w.d.widest = max(w.d.widest, look.NumberColumns()+ansi.StringWidthWc(r.text))
+		w.d.rows = append(w.d.rows, r)
+		w.addComments(right, r.at)
+	}
+	if len(w.d.lines) > maxDiff {
+		w.add(fmt.Sprintf("... the rest: muster diff %d", t.ID), textRow{tone: view.Faint})
 	}
 	// The mark begins on the first line that can be commented on.
 	if w.d.mark == 0 {
 		w.d.mark = max(slices.IndexFunc(w.d.rows, func(r textRow) bool { return r.at.line > 0 }), 0)
 	}
+}
+
+// diffRow returns a line of a difference as a row; -1: an empty one.
+func (w rowWriter) diffRow(look view.DiffLook, lines []difflines.Line, i int) textRow {
+	if i < 0 {
+		return textRow{isCut: true}
+	}
+	l := lines[i]
+	if hidden := w.hide(l.Text); hidden != l.Text {
+		l.Text, l.Spans = hidden, nil
+	}
+	painted := look.Text(l, 0)
+	r := textRow{text: ansi.Strip(painted), painted: painted, sgr: view.DiffCodes[l.Kind], before: look.Numbers(l),
+		isCut: true}
+	if l.New > 0 {
+		r.at = place{l.File, l.New}
+	}
+	return r
 }
 
 // addComments adds what the user has said about a line of the diff, which is a line of a file at a place.
@@ -104,44 +96,6 @@ func (w rowWriter) addComments(row int, at place) {
 		}
 		w.addHanging(said, 4, textRow{who: string(muster.User), at: at})
 	}
-}
-
-// sideBySide puts removed lines beside those that have come in their place. What is the same stands on both sides.
-func sideBySide(rows []textRow) (all []textRow) {
-	// Removed lines wait here for the added ones that follow them.
-	var removed []textRow
-	// What was removed without anything in its place has an empty side.
-	flush := func() {
-		for _, x := range removed {
-			x.other = &textRow{isCut: true}
-			all = append(all, x)
-		}
-		removed = nil
-	}
-	for _, r := range rows {
-		switch {
-		case r.tone == view.Bad:
-			removed = append(removed, r)
-			continue
-		case r.tone == view.Good && len(removed) > 0: // the pair can be commented on like the line that has come
-			before := removed[0]
-			before.other, before.at, removed = &r, r.at, removed[1:]
-			all = append(all, before)
-			continue
-		case r.tone == view.Good:
-			all = append(all, textRow{isCut: true, other: &r, at: r.at})
-			continue
-		}
-		flush()
-		// A line of the file is on both sides; a head and a comment are not.
-		if r.at.line > 0 && r.isCut {
-			same := r
-			r.other = &same
-		}
-		all = append(all, r)
-	}
-	flush()
-	return all
 }
 
 // marked returns the row at the mark; ok is false where there is no mark.

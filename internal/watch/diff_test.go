@@ -18,9 +18,9 @@ func openDiff(t *testing.T, width, height int) *screen {
 
 func TestALineIsCommentedOn(t *testing.T) {
 	s := openDiff(t, 80, 24)
-	s.has(">  func Count() {") // the mark begins on the first line of the file
+	s.has("> 1 1  func Count() {") // the mark begins on the first line of the file
 	s.keys("j", "j")
-	s.has("> +    return 0")
+	s.has(">   2 +    return 0")
 	s.keys("c", "why 0?")
 	s.has("comment: why 0?", "Enter send  Esc close")
 	s.keys("enter")
@@ -31,7 +31,7 @@ func TestALineIsCommentedOn(t *testing.T) {
 	s.keys("esc", "j", "enter")
 	s.has("comment:") // what was said belongs to the line
 	s.keys("esc", "k", "k")
-	s.has("> -    return 1")
+	s.has("> 2   -    return 1")
 	s.keys("enter", "A", "c")
 	s.has("no comment here: the mark is on no line that the file has now")
 	s.did(`comment 2 count.go:2 "why 0?"`, `comment 2 count.go:2 "refused"`)
@@ -75,11 +75,11 @@ func TestLongLinesScrollAside(t *testing.T) {
 func TestTheMarkStaysOnItsLine(t *testing.T) {
 	s := openDiff(t, 80, 24)
 	s.keys("j", "j", "j")
-	s.has(">  }")
+	s.has("> 3 3  }")
 	o := overview()
 	o.Tasks[1].Description += "\nOne more line.\nAnd another."
 	s.send(changedMsg{overview: o})
-	s.has("And another.", ">  }")
+	s.has("And another.", "> 3 3  }")
 }
 
 func TestBothSidesStandBesideEachOther(t *testing.T) {
@@ -87,7 +87,7 @@ func TestBothSidesStandBesideEachOther(t *testing.T) {
 	s.keys("s", "j")
 	s.golden("split-200")
 	s.keys("s")
-	s.has("> +    return 0", "  -    return 1")
+	s.has(">   2 +    return 0", "  2   -    return 1")
 }
 
 // What was said and the box for more are seen on the last row of the screen, too.

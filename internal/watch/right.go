@@ -81,21 +81,28 @@ func (f frame) row(i int, r textRow) string {
 // paintRow returns a row in its colour, with what was searched in reverse.
 func (d *detail) paintRow(p view.Paint, r textRow, width int) string {
 	// Only what is seen is coloured and searched: a row that is cut is cut before.
-	text := r.text
-	if r.isCut {
-		text = ansi.TruncateLeftWc(ansi.TruncateWc(text, d.left+width, ""), d.left, "")
+	width -= ansi.StringWidthWc(r.before)
+	cut := func(s string) string {
+		if !r.isCut {
+			return s
+		}
+		return ansi.TruncateLeftWc(ansi.TruncateWc(s, d.left+width, ""), d.left, "")
 	}
+	text := cut(r.text)
 	colour := func(s string) string { return p.In(r.tone, s) }
 	if r.who != "" {
 		colour = func(s string) string { return p.Who(r.who, s) }
 	} else if r.sgr != "" {
 		colour = func(s string) string { return sgr(p, r.sgr, s) }
 	}
-	if d.hits.pattern == nil {
-		return colour(text)
+	if d.hits.pattern == nil || !d.hits.pattern.MatchString(text) {
+		if r.painted != "" {
+			return r.before + cut(r.painted)
+		}
+		return r.before + colour(text)
 	}
 	// Each piece has its own colour and reset, because a reversed piece within a coloured one would end it.
-	line, at := "", 0
+	line, at := r.before, 0
 	for _, x := range d.hits.pattern.FindAllStringIndex(text, -1) {
 		line += colour(text[at:x[0]]) + sgr(p, reverse, text[x[0]:x[1]])
 		at = x[1]

@@ -18,10 +18,12 @@ import (
 	"muster/team"
 )
 
-// rowWriter turns what the right side shows into rows that fit. Rows are plain text with one colour each. They become
-// painted strings only where they are seen, which makes a conversation of thousands of rows cheap to keep.
+// rowWriter turns what the right side shows into rows that fit. Most rows are plain text with one colour each, which
+// is painted only where they are seen, so that a conversation of thousands of rows is cheap to keep.
 type rowWriter struct {
 	*teamState
+	paint  view.Paint
+	screen int // columns
 	d      *detail
 	events []face.Event
 	gone   int // events that are not kept any more
@@ -33,7 +35,7 @@ type rowWriter struct {
 
 // writer returns what lays out the right side.
 func (m *model) writer() rowWriter {
-	return rowWriter{&m.teamState, &m.detail, m.events, m.gone, m.words, m.bindings(), m.keys}
+	return rowWriter{&m.teamState, m.paint, m.width, &m.detail, m.events, m.gone, m.words, m.bindings(), m.keys}
 }
 
 // layOut makes the rows for a width. Of a conversation only what is new is laid out, and the words that stream in,
@@ -249,8 +251,12 @@ func (w rowWriter) layOutSaid(s team.Said) {
 			if w.d.isWhole {
 				limit = 0
 			}
-			for _, l := range face.EditLines(e, limit) {
-				w.d.rows = append(w.d.rows, textRow{text: "  " + w.clean(l.Text), tone: l.Tone, isCut: true})
+			lines := face.EditLines(e, limit)
+			look := view.NewDiffLook(w.paint, lines, w.screen)
+			for i := range lines {
+				r := w.diffRow(look, lines, i)
+				r.before, r.at = "  "+r.before, place{}
+				w.d.rows = append(w.d.rows, r)
 			}
 		}
 		if w.d.calls == nil {
@@ -305,12 +311,12 @@ func (w rowWriter) layOutAnswer(s team.Said, at int) {
 	}
 }
 
-// addMarkdown adds what a member says below a blank row, as Markdown. It is laid out without colours: the marks of
-// emphasis and of code stay, so that a search finds what was written.
+// addMarkdown adds what a member says below a blank row, as Markdown. The marks of emphasis and of code stay, so that a
+// search finds what was written.
 func (w rowWriter) addMarkdown(text string) {
 	w.d.rows = append(w.d.rows, textRow{})
-	for _, line := range markdown.Draw(w.clean(text), max(w.d.width, 1), false) {
-		w.d.rows = append(w.d.rows, textRow{text: strings.TrimRight(line, " ")})
+	for _, line := range markdown.Marked(w.clean(text), max(w.d.width, 1), w.paint.IsOn()) {
+		w.d.rows = append(w.d.rows, textRow{text: ansi.Strip(line), painted: line})
 	}
 }
 

@@ -63,7 +63,7 @@ func (f *fake) Comment(_ context.Context, id muster.TaskID, at place, text strin
 		return "", muster.Errorf(muster.Invalid, "count.go has no line %d any more", at.line)
 	}
 	for row, l := range f.patch().Lines() {
-		if l.File == at.file && l.Number == at.line {
+		if l.File == at.file && l.New == at.line {
 			f.comments = append(f.comments, team.Comment{File: at.file, Line: at.line, Text: text, To: "alice", Row: row})
 		}
 	}

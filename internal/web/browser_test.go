@@ -232,6 +232,7 @@ func testWords(t *testing.T, browser context.Context) {
 	p := w.open(browser, 1280, 800)
 	value[bool](p, `(location.hash = "member/alice", true)`)
 	p.until(`document.querySelector(".markdown table td.figure")?.textContent === "120,331"`)
+	p.until(`/^func old[^|]*\n\thttp.Redirect.*\n\}2\|[^|]*0\|plain if0$/s.test([...document.querySelectorAll(".markdown pre")].map((e) => e.innerText.trim() + e.querySelectorAll(".t-keyword, .t-string").length).join("|"))`)
 	p.until(`document.querySelectorAll(".markdown .plus").length === 1 && document.querySelectorAll(".markdown ul ul li").length === 1`)
 	p.until(`document.querySelector("#steps summary")?.textContent === "Steps: 2 of 5 done"`)
 	p.until(`document.querySelector(".said.call.failed .outcome")?.textContent.includes("FAIL")`)
@@ -273,6 +274,9 @@ func testKeys(t *testing.T, browser context.Context) {
 	p.untilFocus("j", `document.activeElement.dataset.task === "4"`)
 	p.keys(kb.Enter)
 	p.until(`document.querySelectorAll(".diff .plus").length === 4`)
+	if got := value[string](p, `[...document.querySelectorAll(".diff .row:not(.hunk)")].slice(0, 3).map((r) => [...r.children].map((e) => e.textContent).join("|")).join("\n") + document.querySelectorAll(".diff .t-keyword").length`); !strings.HasPrefix(got, "1|1| ") {
+		t.Errorf("the lines are\n%s", got)
+	}
 	p.picture("keys-task")
 	p.untilFocus(kb.Tab, `document.activeElement.ariaLabel === "Comment on line 5 of routes.go"`)
 	p.keys(kb.Enter)

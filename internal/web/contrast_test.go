@@ -67,6 +67,15 @@ func TestContrast(t *testing.T) {
 				check(text, ground, 4.5)
 			}
 		}
+		for _, code := range []string{"text", "keyword", "string", "number", "faint"} {
+			for _, ground := range []string{"ground", "raised", "sunken", "good-ground", "bad-ground"} {
+				check(code, ground, 4.5)
+			}
+		}
+		for _, code := range []string{"text", "keyword", "string", "number"} {
+			check(code, "good-word", 4.5)
+			check(code, "bad-word", 4.5)
+		}
 		check("on-accent", "accent", 4.5)
 		for _, drawn := range []string{"s0", "s1", "s2", "s3", "s4", "s5", "s6"} {
 			check(drawn, "raised", 3)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/difflines"
 	"muster/internal/text"
 	"muster/internal/tool/code"
 	"muster/llm"
@@ -43,9 +44,11 @@ type said struct {
 
 // edit is the difference that a call makes: first what is seen at once, and then all of it.
 type edit struct {
-	code.Edit
-	Preview []code.EditLine `json:"preview"`
-	More    int             `json:"more,omitempty"` // lines that are left out of all
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+	Lines   []line `json:"lines"`
+	Preview []line `json:"preview"`
+	More    int    `json:"more,omitempty"` // lines that are left out of all
 }
 
 // newSaid cuts what is too long for a page.
@@ -56,11 +59,10 @@ func newSaid(s team.Said) said {
 	if s.Kind != team.SaidCall || !ok {
 		return made
 	}
-	x := edit{Edit: e}
-	x.Preview, _ = e.Preview(preview)
-	x.More = max(0, len(e.Lines)-mostEdit)
-	x.Lines = e.Lines[:len(e.Lines)-x.More]
-	for _, lines := range [][]code.EditLine{x.Preview, x.Lines} {
+	first, _ := e.Preview(preview)
+	more := max(0, len(e.Lines)-mostEdit)
+	x := edit{e.Added, e.Removed, newLines(e.Lines[:len(e.Lines)-more]), newLines(first), more}
+	for _, lines := range [][]line{x.Preview, x.Lines} {
 		for i := range lines {
 			lines[i].Text = text.CutBytes(lines[i].Text, mostLine)
 		}
@@ -120,9 +122,16 @@ func (c *conversation) skip(n int) {
 type details struct {
 	Task     muster.Task      `json:"task"`
 	Requests []muster.Request `json:"requests"` // about the task, the answered ones too
-	Diff     *team.Diff       `json:"diff"`     // nil: there is none, as NoDiff says
+	Diff     *diff            `json:"diff"`     // nil: there is none, as NoDiff says
 	NoDiff   string           `json:"no_diff,omitempty"`
 	IsCut    bool             `json:"is_cut"` // the difference is longer
+}
+
+// diff is the difference of a task.
+type diff struct {
+	Files    []team.FileChange `json:"files"`
+	Comments []team.Comment    `json:"comments,omitempty"`
+	Lines    []line            `json:"lines"`
 }
 
 func (s *Server) task(r *http.Request) (any, error) {
@@ -153,16 +162,18 @@ func (s *Server) task(r *http.Request) (any, error) {
 
 // withDiff adds what a task has changed. That this cannot be told is no reason to show nothing of the task.
 func (s *Server) withDiff(ctx context.Context, d details) (details, error) {
-	diff, err := s.team.Tasks().ReviewedDiff(ctx, d.Task.ID)
+	found, err := s.team.Tasks().ReviewedDiff(ctx, d.Task.ID)
 	if err != nil {
 		d.NoDiff = muster.PlainText(err)
 		return d, ctx.Err()
 	}
-	if len(diff.Text) > mostDiff {
+	if len(found.Text) > mostDiff {
 		// Whole lines are left, so that each of them can be commented on.
-		diff.Text, d.IsCut = diff.Text[:strings.LastIndexByte(diff.Text[:mostDiff], '\n')+1], true
+		found.Text, d.IsCut = found.Text[:strings.LastIndexByte(found.Text[:mostDiff], '\n')+1], true
 	}
-	d.Diff = &diff
+	lines := found.Lines()
+	difflines.Mark(lines)
+	d.Diff = &diff{found.Files, found.Comments, newLines(lines)}
 	return d, nil
 }
 

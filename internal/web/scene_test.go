@@ -34,6 +34,7 @@ const reply = "## What I found\n\nThe old routes are in **three** places, and `r
 	"| route | calls a day | moves |\n|---|---:|---|\n| /v1/users | 120,331 | yes |\n| /v1/hooks | 88 | no |\n\n" +
 	"```go\nfunc old(w http.ResponseWriter, r *http.Request) {\n\thttp.Redirect(w, r, \"/v2\"+r.URL.Path, http.StatusPermanentRedirect)\n}\n```\n\n" +
 	"```diff\n-\tmux.Handle(\"/v1/users\", users)\n+\tmux.Handle(\"/v1/users\", old)\n```\n\n" +
+	"```\nplain if\n```\n\n" +
 	"> A redirect keeps the method only with 307 and 308.\n\n1. First the table.\n2. Then [the tests](https://example.org/tests \"x\").\n"
 
 // sceneTasks are a board as one has it in the middle of a run.

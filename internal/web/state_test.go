@@ -101,7 +101,7 @@ func TestTaskWithDiffAndComment(t *testing.T) {
 	var d details
 	w.get("/api/task/1", &d)
 	if d.Task.ID != 1 || len(d.Task.Blocks) != 1 || len(d.Requests) != 1 || d.Diff == nil || len(d.Diff.Files) != 2 ||
-		!strings.Contains(d.Diff.Text, "+other words, and more") {
+		!slices.ContainsFunc(d.Diff.Lines, func(l line) bool { return l.New > 0 && l.Text == "other words, and more" }) {
 		t.Fatalf("%+v\n%+v", d, d.Diff)
 	}
 	code, m := w.post("/api/comment", map[string]any{"task": 1, "file": "odd \"name\".txt", "line": 1, "text": "why?"})

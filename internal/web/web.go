@@ -15,7 +15,7 @@
 // has changed (events.go). A message of the stream has a position of the journal as its id. A page that lost the stream
 // goes on from there, also when the server has been started again meanwhile.
 //
-// A server with Replay shows the past of a team alone, such as an archived one. It answers no POST, sends no stream
+// A server with Replay shows the past of a team alone, such as an archived one. It takes no change, sends no stream
 // to its page, and its state names the run and nothing of the present. All else is asked for as by a page that looks
 // back beside a team at work (past.go).
 //
@@ -186,6 +186,7 @@ func (s *Server) handler() http.Handler {
 	m.HandleFunc("GET /api/history", s.answer(s.history))
 	m.HandleFunc("GET /api/past", s.answer(s.past))
 	m.HandleFunc("GET /api/work", s.answer(control{s}.work))
+	m.HandleFunc("POST /api/code", s.answer(s.code))
 	// What cannot be asked for cannot be done, whatever the page offers.
 	if s.Replay {
 		m.HandleFunc("POST /api/", s.answer(func(*http.Request) (any, error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"muster/internal/difflines"
 	"muster/llm"
 	"muster/tool"
 )
@@ -15,39 +16,25 @@ import (
 // write_file replaces is not in it, and the numbers of lines are known for whole files only. Its texts are a model's,
 // and may hold anything.
 type Edit struct {
-	Lines   []EditLine `json:"lines"`
-	Added   int        `json:"added"`
-	Removed int        `json:"removed"`
+	Lines   []difflines.Line
+	Added   int
+	Removed int
 }
-
-// EditLine is a line of an Edit, in the order in which people read it: the old text before the new.
-type EditLine struct {
-	Kind EditKind `json:"kind"`
-	Text string   `json:"text"`
-	// Old and New are the numbers of the line in the file before and after; 0: unknown, or not in it.
-	Old int `json:"old,omitempty"`
-	New int `json:"new,omitempty"`
-}
-
-// EditKind says what a line of an Edit is.
-type EditKind string
-
-// The kinds of lines.
-const (
-	EditRemoved EditKind = "removed"
-	EditAdded   EditKind = "added"
-	EditContext EditKind = "context" // in the file before and after
-	EditFile    EditKind = "file"    // names the file of the lines that follow; only a patch has it
-	EditGap     EditKind = "gap"     // lines that are not shown lie between the lines around it
-)
 
 // EditOf returns the difference that a call makes. ok is false for calls of other tools, and for input that the tool
 // refuses to read.
 func EditOf(c llm.Call) (e Edit, ok bool) {
+	if e, ok = editOf(c); ok {
+		difflines.Mark(e.Lines)
+	}
+	return e, ok
+}
+
+func editOf(c llm.Call) (e Edit, ok bool) {
 	switch c = AsPatch(c); c.Name {
 	case "write_file":
 		in, ok := fitted[writeInput](c)
-		e.addFile(in.Content)
+		e.addFile(in.Path, in.Content)
 		return e, ok
 	case "edit_file":
 		in, ok := fitted[editInput](c)
@@ -59,7 +46,7 @@ func EditOf(c llm.Call) (e Edit, ok bool) {
 			if x.ReplaceAll {
 				where = "everywhere in the file"
 			}
-			e.addChange(where, x.OldText, x.NewText)
+			e.addChange(in.Path, where, x.OldText, x.NewText)
 		}
 		return e, ok
 	case "apply_patch":
@@ -80,9 +67,9 @@ func fitted[In any](c llm.Call) (in In, ok bool) {
 }
 
 // addFile adds the content of a whole file.
-func (e *Edit) addFile(content string) {
+func (e *Edit) addFile(path, content string) {
 	for i, line := range linesOf(content) {
-		e.Lines = append(e.Lines, EditLine{Kind: EditAdded, Text: line, New: i + 1})
+		e.Lines = append(e.Lines, difflines.Line{Kind: difflines.Added, File: path, Text: line, New: i + 1})
 		e.Added++
 	}
 }
@@ -92,6 +79,7 @@ func (e *Edit) addPatched(f *patchFile) {
 	if f.isDiff {
 		name = bareName(name)
 	}
+	path := name
 	switch {
 	case f.isAdd:
 		name += " (new)"
@@ -100,34 +88,34 @@ func (e *Edit) addPatched(f *patchFile) {
 	case f.to != "" && f.to != f.path:
 		name += " → " + f.to
 	}
-	e.Lines = append(e.Lines, EditLine{Kind: EditFile, Text: name})
-	e.addFile(f.content.String())
+	e.Lines = append(e.Lines, difflines.Line{Kind: difflines.File, File: path, Text: name})
+	e.addFile(path, f.content.String())
 	for _, h := range f.hunks {
-		e.addChange(strings.Join(h.headers, " "), h.old.String(), h.new.String())
+		e.addChange(path, strings.Join(h.headers, " "), h.old.String(), h.new.String())
 	}
 }
 
 // addChange adds the lines of a text that another one replaces. where says in what part of the file, "" if unknown.
-func (e *Edit) addChange(where, before, after string) {
-	isNext := len(e.Lines) > 0 && e.Lines[len(e.Lines)-1].Kind != EditFile
+func (e *Edit) addChange(path, where, before, after string) {
+	isNext := len(e.Lines) > 0 && e.Lines[len(e.Lines)-1].Kind != difflines.File
 	if isNext || where != "" {
-		e.Lines = append(e.Lines, EditLine{Kind: EditGap, Text: where})
+		e.Lines = append(e.Lines, difflines.Line{Kind: difflines.Gap, Text: where})
 	}
 	before, after = wholeLines(before), wholeLines(after)
 	at := 0
 	for _, x := range udiff.Lines(before, after) {
-		e.add(EditContext, before[at:x.Start])
-		e.Removed += e.add(EditRemoved, before[x.Start:x.End])
-		e.Added += e.add(EditAdded, x.New)
+		e.add(path, difflines.Context, before[at:x.Start])
+		e.Removed += e.add(path, difflines.Removed, before[x.Start:x.End])
+		e.Added += e.add(path, difflines.Added, x.New)
 		at = x.End
 	}
-	e.add(EditContext, before[at:])
+	e.add(path, difflines.Context, before[at:])
 }
 
 // add adds lines without a number, and returns how many.
-func (e *Edit) add(kind EditKind, lines string) (n int) {
+func (e *Edit) add(path string, kind difflines.Kind, lines string) (n int) {
 	for _, line := range linesOf(lines) {
-		e.Lines = append(e.Lines, EditLine{Kind: kind, Text: line})
+		e.Lines = append(e.Lines, difflines.Line{Kind: kind, File: path, Text: line})
 		n++
 	}
 	return n
@@ -151,19 +139,19 @@ func linesOf(s string) (all []string) {
 
 // Preview returns at most n lines of the difference: what is removed and added, the names of files, and gaps for the
 // lines of context between them. isCut says that the difference has more of them.
-func (e Edit) Preview(n int) (lines []EditLine, isCut bool) {
+func (e Edit) Preview(n int) (lines []difflines.Line, isCut bool) {
 	isGap := false
 	for _, l := range e.Lines {
-		if l.Kind == EditContext || l.Kind == EditGap {
+		if l.Kind == difflines.Context || l.Kind == difflines.Gap {
 			isGap = true
 			continue
 		}
-		if isGap && len(lines) > 0 && l.Kind != EditFile && lines[len(lines)-1].Kind != EditFile {
-			lines = append(lines, EditLine{Kind: EditGap})
+		if isGap && len(lines) > 0 && l.Kind != difflines.File && lines[len(lines)-1].Kind != difflines.File {
+			lines = append(lines, difflines.Line{Kind: difflines.Gap})
 		}
 		isGap = false
 		if lines = append(lines, l); len(lines) > n {
-			for lines = lines[:n]; lines[len(lines)-1].Kind == EditGap; {
+			for lines = lines[:n]; lines[len(lines)-1].Kind == difflines.Gap; {
 				lines = lines[:len(lines)-1]
 			}
 			return lines, true

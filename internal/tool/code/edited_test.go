@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"muster/internal/difflines"
 	"muster/llm"
 )
 
 // sketch writes lines of a difference as people know them, with the numbers that are known.
-func sketch(lines []EditLine) string {
+func sketch(lines []difflines.Line) string {
 	var b strings.Builder
-	signs := map[EditKind]string{EditRemoved: "-", EditAdded: "+", EditContext: " ", EditFile: "= ", EditGap: "~"}
+	signs := map[difflines.Kind]string{difflines.Removed: "-", difflines.Added: "+", difflines.Context: " ", difflines.File: "= ", difflines.Gap: "~"}
 	for _, l := range lines {
 		b.WriteString(signs[l.Kind] + l.Text)
 		if l.Old > 0 || l.New > 0 {

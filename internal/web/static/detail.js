@@ -1,6 +1,6 @@
 // The panel at the side: a task with its diff, the conversation of a member, or what was spent. The address of the page
 // says which, so that the way back of the browser leads back.
-import { ago, arrange, ask, byId, clean, day, el, followEnd, setText } from "./page.js";
+import { ago, arrange, ask, byId, clean, day, el, followEnd, pieces, setText } from "./page.js";
 import { labelName } from "./board.js";
 import { markdown } from "./markdown.js";
 import * as replay from "./replay.js";
@@ -129,55 +129,44 @@ async function drawTask(of) {
   body.scrollTop = at;
 }
 
-// diff shows the text of a diff by files. Their names come from the list beside it, because git quotes odd ones in the
-// text. How many lines a hunk has, its head says: a line that looks like a head within one is a line.
+// diff shows a diff by files, with the numbers of the lines before and after. The server has read it.
 function diff(task, d) {
-  const box = el("div", { class: "diff", tabindex: 0, "aria-label": "Diff" }), lines = d.diff.split("\n");
-  if (lines[lines.length - 1] === "") lines.pop();
-  let file = -1, oldLeft = 0, newLeft = 0, number = 0, rows = 0, at = 0;
-  const name = () => d.files[file]?.file || "?";
+  const box = el("div", { class: "diff", tabindex: 0, "aria-label": "Diff" }), { lines } = d;
+  let file = -1, at = 0;
   const said = (c, ...head) => el("p", { class: "comment" }, ...head, el("strong", {}, `you to ${c.to}: `), c.text);
   const comments = Map.groupBy(d.comments || [], (c) => c.row);
   for (const c of comments.get(-1) || []) box.append(said(c, `${c.file}:${c.line}: `, el("code", {}, c.quoted), el("br")));
   const add = (limit) => {
     const part = document.createDocumentFragment();
-    for (; at < lines.length && rows < limit; part.append(...(comments.get(at) || []).map((c) => said(c))), at++, rows++) {
-      const line = lines[at], hunk = /^@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/.exec(line);
-      if (oldLeft <= 0 && newLeft <= 0 && line.startsWith("diff --git ")) {
-        file++;
-        part.append(el("h4", {}, `${name()}  +${d.files[file]?.added ?? 0} -${d.files[file]?.deleted ?? 0}`));
-      } else if (oldLeft <= 0 && newLeft <= 0 && hunk) {
-        [oldLeft, number, newLeft] = [Number(hunk[1] ?? 1), Number(hunk[2]), Number(hunk[3] ?? 1)];
-        part.append(row("hunk", "", line));
-      } else if (oldLeft > 0 || newLeft > 0) {
-        const sign = line[0];
-        if (sign === "\\") { part.append(row("hunk", "", line)); continue; }
-        if (sign !== "+") oldLeft--;
-        if (sign === "-") { part.append(row("minus", "", line)); continue; }
-        newLeft--;
-        part.append(row(sign === "+" ? "plus" : "", number++, line, isReplay() ? undefined : task, name()));
-      } else if (!/^(index|---|\+\+\+) /.test(line)) part.append(row("hunk", "", line));
+    for (; at < lines.length && at < limit; part.append(...(comments.get(at) || []).map((c) => said(c))), at++) {
+      const l = lines[at];
+      if (l.kind === "file") {
+        const f = d.files[++file];
+        part.append(el("h4", {}, `${f?.file || "?"}  +${f?.added ?? 0} -${f?.deleted ?? 0}`));
+      } else if (l.kind !== "meta" || !/^(index|---|\+\+\+) /.test(l.text)) part.append(row(l, isReplay() ? undefined : task, d.files[file]?.file || "?"));
     }
     box.append(part);
     if (at >= lines.length) return;
     const more = el("button", { type: "button" }, `${lines.length - at} more lines`);
-    more.addEventListener("click", () => { more.remove(); add(rows + mostRows); });
+    more.addEventListener("click", () => { more.remove(); add(at + mostRows); });
     box.append(more);
   };
   add(mostRows);
   return box;
 }
 
+const signs = { added: "+", removed: "-", context: " ", gap: "⋯ " }, classes = { added: "plus", removed: "minus", context: "", file: "file", gap: "faint" };
+
 // row is a line of a diff. One that is in the new file can be commented on.
-function row(kind, number, line, task, file) {
-  const r = el("div", { class: "row " + kind });
-  if (!task) r.append(el("span", {}, String(number)));
+function row(l, task, file) {
+  const r = el("div", { class: "row " + (classes[l.kind] ?? "hunk") }, el("span", {}, String(l.old || "")));
+  if (!task || !l.new) r.append(el("span", {}, String(l.new || "")));
   else {
-    const b = el("button", { type: "button", "aria-label": `Comment on line ${number} of ${clean(file)}` }, String(number));
-    b.addEventListener("click", () => comment(r, b, task, file, number));
+    const b = el("button", { type: "button", "aria-label": `Comment on line ${l.new} of ${clean(file)}` }, String(l.new));
+    b.addEventListener("click", () => comment(r, b, task, file, l.new));
     r.append(b);
   }
-  r.append(el("span", {}, line));
+  r.append(el("span", {}, signs[l.kind], ...pieces(l.text, l.parts)));
   return r;
 }
 
@@ -278,8 +267,9 @@ const counts = (e) => [e.added || !e.removed ? el("span", { class: "good" }, " +
 
 // edited shows what a call changes, the old text before the new: the first lines, and all by a click.
 function edited(e) {
-  const signs = { added: "+", removed: "-", context: " " }, classes = { added: "plus", removed: "minus", context: "", file: "file", gap: "faint" };
-  const rows = (lines) => lines.map((l) => el("div", { class: classes[l.kind] }, l.kind === "gap" ? "⋯ " + l.text : (signs[l.kind] || "") + l.text));
+  const hasNumbers = e.lines.some((l) => l.old || l.new);
+  const rows = (lines) => lines.map((l) => el("div", { class: classes[l.kind] }, hasNumbers && signs[l.kind] && l.kind !== "gap" && el("span", { class: "numbers" }, String(l.new || l.old || "")),
+    signs[l.kind], ...pieces(l.text, l.parts)));
   const box = el("div", { class: "edit", tabindex: 0, role: "group", "aria-label": "What it changes" }, ...rows(e.preview));
   const all = e.lines.length + (e.more || 0);
   if (all > e.preview.length) {

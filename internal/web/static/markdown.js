@@ -1,6 +1,6 @@
 // Markdown as elements. What members say is never HTML: each text becomes a text node, and a link is shown with its
 // address and opens nothing, because a model may have it from a file of somebody else.
-import { el } from "./page.js";
+import { ask, clean, el, pieces } from "./page.js";
 
 // markdown returns the blocks of a text. What it does not know stays as it is written.
 export function markdown(text) {
@@ -66,8 +66,23 @@ function code(box, lines, at, mark, language) {
   const pre = el("pre", { tabindex: 0, "aria-label": language || "code" });
   if (!isDiff) pre.append(el("code", {}, within.join("\n")));
   else for (const l of within) pre.append(el("span", { class: "line " + ({ "+": "plus", "-": "minus", "@": "faint" }[l[0]] || "") }, l + "\n"));
+  // What streams in is coloured once it has ended.
+  if (!isDiff && language && at < lines.length) colour(pre.firstChild, language, within);
   box.append(pre);
   return at + 1;
+}
+
+// colour finds the parts of a block of code. What was asked for once is there at once when it is drawn again.
+const coloured = new Map();
+function colour(box, language, lines) {
+  const text = lines.join("\n"), key = language + "\n" + text;
+  if (!coloured.has(key)) {
+    if (coloured.size > 300) coloured.clear();
+    coloured.set(key, ask("api/code", { language, text }));
+  }
+  coloured.get(key).then((all) => {
+    if (all.some((parts) => parts.length)) box.replaceChildren(...all.flatMap((parts, i) => [...(i ? ["\n"] : []), ...pieces(lines[i], parts)]).filter(Boolean).map((x) => x instanceof Node ? x : clean(x)));
+  }, () => coloured.delete(key)); // it stays plain
 }
 
 // list adds a list. What is indented deeper than an item belongs to it, up to a depth that people write.

@@ -16,6 +16,16 @@ export function el(name, attributes = {}, ...children) {
   return e;
 }
 
+// pieces returns a line of code as its parts, each with its class. The server finds them.
+export function pieces(text, parts = []) {
+  let at = 0;
+  const all = parts.map((p) => {
+    const piece = text.slice(at, at += p.n);
+    return p.c && piece ? el("span", { class: p.c }, piece) : piece;
+  });
+  return [...all, text.slice(at)];
+}
+
 // setText changes a text only where it is another one, so that a selection in it stays.
 export function setText(e, text) {
   text = clean(text);
