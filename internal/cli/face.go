@@ -167,6 +167,7 @@ func (c *conversation) openCall(ctx context.Context, number string) string {
 	input := call.Input
 	e, isEdit := code.EditOf(llm.Call{Name: call.Tool, Input: call.Input})
 	if isEdit { // the difference says the rest
+		e.Locate(call.Output)
 		var path struct {
 			Path string `json:"path,omitempty"`
 		}
@@ -195,6 +196,7 @@ func (c *conversation) edit(ctx context.Context, id string) (counts string, rows
 	if !ok {
 		return "", nil
 	}
+	e.Locate(call.Output) // which is seldom on record yet when the line is printed
 	width, _ := view.TerminalWidth(c.app.Stdout)
 	if c.terminal == nil { // nothing is cut in a pipe
 		width = 160

@@ -173,3 +173,19 @@ func BenchmarkGrowing(b *testing.B) {
 		w.Growing(80)
 	}
 }
+
+// TestCode checks that code is coloured by its language, in a block of its own and within an item, also where a comment
+// goes on over lines that come one by one.
+func TestCode(t *testing.T) {
+	for source, want := range map[string]string{
+		"```go\nif x {\n/* a\nb */ 1\n```": "  \x1b[0;38;5;98mif\x1b[0m x {\n  \x1b[0;2m/* a\x1b[0m\n  \x1b[0;2mb */\x1b[0m \x1b[0;38;5;67m1\x1b[0m",
+		"- a\n  ```js\n  'x'\n  ```":       "- a\n    \x1b[0;38;5;30m'x'\x1b[0m",
+		"```\nif x\n```":                   "  \x1b[0;36mif x\x1b[0m",
+		"```nothing\nif x\n```":            "  \x1b[0;36mif x\x1b[0m",
+		"```diff\n+if x\n```":              "  \x1b[0;32m+if x\x1b[0m",
+	} {
+		if got := strings.Join(Draw(source, 40, true), "\n"); got != want {
+			t.Errorf("%q is %q, want %q", source, got, want)
+		}
+	}
+}

@@ -3,6 +3,8 @@ package code
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -13,8 +15,8 @@ import (
 )
 
 // Edit is the difference that one call of edit_file, write_file or apply_patch makes, as far as its input tells: what
-// write_file replaces is not in it, and the numbers of lines are known for whole files only. Its texts are a model's,
-// and may hold anything.
+// write_file replaces is not in it, and the numbers of lines are known for whole files, and after Locate. Its texts are
+// a model's, and may hold anything.
 type Edit struct {
 	Lines   []difflines.Line
 	Added   int
@@ -58,6 +60,65 @@ func editOf(c llm.Call) (e Edit, ok bool) {
 		return e, ok && err == nil
 	}
 	return e, false
+}
+
+// Locate numbers the lines of a call by what it has answered, which is the changed part of the file with its numbers.
+// It leaves a difference as it is where the answer does not tell: of several changes, and of text that only goes.
+func (e *Edit) Locate(answer string) {
+	if slices.ContainsFunc(e.Lines, func(l difflines.Line) bool { return !l.IsCode() || l.New > 0 }) {
+		return
+	}
+	_, answer, _ = strings.Cut(answer, "\n")
+	shown, first := map[int]string{}, 0
+	for line := range strings.Lines(answer) {
+		number, text, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		n, err := strconv.Atoi(strings.TrimSpace(number))
+		if !ok || err != nil {
+			break // what follows is no part of the file
+		}
+		if shown[n] = text; first == 0 {
+			first = n
+		}
+	}
+	// Lines of the file stand before the change, fewer at the beginning of the file.
+	var found []int
+	for at := first + contextLines; at == first+contextLines || first == 1 && at > 0; at-- {
+		if e.isAt(at, shown) {
+			found = append(found, at)
+		}
+	}
+	if len(found) != 1 {
+		return
+	}
+	old, new := found[0], found[0]
+	for i := range e.Lines {
+		l := &e.Lines[i]
+		if l.Kind != difflines.Added {
+			l.Old, old = old, old+1
+		}
+		if l.Kind != difflines.Removed {
+			l.New, new = new, new+1
+		}
+	}
+}
+
+// isAt reports whether the new lines are in a file from a line on. The change may begin and end within lines.
+func (e *Edit) isAt(at int, shown map[int]string) bool {
+	start := at
+	for _, l := range e.Lines {
+		if l.Kind == difflines.Removed {
+			continue
+		}
+		text, ok := shown[at]
+		if !ok { // of a long change the middle is not shown
+			return at > start
+		}
+		if !strings.Contains(text, l.Text) {
+			return false
+		}
+		at++
+	}
+	return at > start
 }
 
 // fitted returns the input of a call as its tool reads it.

@@ -113,3 +113,29 @@ func TestEditPreview(t *testing.T) {
 		}
 	}
 }
+
+// TestEditLocate numbers the lines of an edit by what the tool has answered.
+func TestEditLocate(t *testing.T) {
+	k := newKit(t)
+	for name, c := range map[string]struct{ file, old, new, want string }{
+		"in the middle":       {program, "\tfmt.Println(\"b\")\n", "\tfmt.Print(1)\n\tfmt.Print(2)\n", "-\tfmt.Println(\"b\") (7,0)\n+\tfmt.Print(1) (0,7)\n+\tfmt.Print(2) (0,8)\n"},
+		"at the beginning":    {"a\nb\nc\nd\n", "b", "x", "-b (2,0)\n+x (0,2)\n"},
+		"within lines":        {program, "(\"b\")\n\tfmt.Pri", "(\"c\")\n\tfmt.Pri", "-(\"b\") (7,0)\n+(\"c\") (0,7)\n \tfmt.Pri (8,8)\n"},
+		"nothing comes":       {program, "\tfmt.Println(\"b\")\n", "", "-\tfmt.Println(\"b\")\n"},
+		"two places would do": {"x\nx\nb\nx\n", "b", "x", "-b\n+x\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k.show("main.go", c.file)
+			input, err := json.Marshal(in{"path": "main.go", "old_text": c.old, "new_text": c.new})
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer := k.ok("edit_file", in{"path": "main.go", "old_text": c.old, "new_text": c.new})
+			e, _ := EditOf(llm.Call{Name: "edit_file", Input: input})
+			e.Locate(answer + "\n[9\tmore]")
+			if got := sketch(e.Lines); got != c.want {
+				t.Errorf("%q, want %q, of %s", got, c.want, answer)
+			}
+		})
+	}
+}
