@@ -130,6 +130,9 @@ func TestAReplayChangesNothing(t *testing.T) {
 	w := makeWorld(t, true)
 	w.past()
 	q := w.aliceAsks("a plan")
+	if res, said := w.send(w.request(http.MethodPost, "/api/code", `{"language":"go","text":"if"}`)); res.StatusCode != http.StatusOK {
+		t.Errorf("code is not coloured: %s", said)
+	}
 	for path, body := range changes {
 		res, said := w.send(w.request(http.MethodPost, path, strings.Replace(body, "00000001", string(q.ID), 1)))
 		if res.StatusCode != http.StatusBadRequest || !strings.Contains(said, "a replay changes nothing") {
