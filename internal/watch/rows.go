@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"muster"
 	"muster/internal/face"
 	"muster/internal/lazyregexp"
