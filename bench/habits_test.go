@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"muster/bench/habits/policy"
 )
@@ -54,15 +55,15 @@ func (h habit) landed(tb testing.TB) (r habitual) {
 	}
 	for line := range strings.Lines(w.muster("log", "--json")) {
 		var e struct {
-			Kind string  `json:"event"`
-			At   float64 `json:"ts"`
+			Kind string    `json:"event"`
+			At   time.Time `json:"ts"`
 		}
 		must(tb, json.Unmarshal([]byte(line), &e))
 		if !strings.HasPrefix(e.Kind, "task.completed") {
 			continue
 		}
 		for _, v := range s.visits("lead") {
-			if float64(v.came.UnixNano())/1e9 < e.At {
+			if v.came.Before(e.At) {
 				r.turns, r.size = r.turns+1, r.size+float64(v.bytes)/1000
 			}
 		}

@@ -26,7 +26,7 @@ type Comment struct {
 	Quoted string      `json:"quoted"` // the line as it was then, without indentation and cut
 	Text   string      `json:"text"`
 	To     muster.Name `json:"to"`
-	At     float64     `json:"timestamp"`
+	At     float64     `json:"at"`
 	// Row is the line of the text of the difference, from 0, that it is about; -1: the difference does not have it.
 	Row int `json:"row"`
 }

@@ -20,7 +20,7 @@ type hookFields struct {
 	Cwd     string            `json:"cwd,omitempty"`
 	Async   bool              `json:"async,omitempty"`
 	If      string            `json:"if,omitempty"`
-	Timeout float64           `json:"timeout"`
+	Timeout float64           `json:"timeout_seconds"`
 	File    string            `json:"file"`
 	Problem string            `json:"problem,omitempty"`
 	Notes   []string          `json:"notes,omitempty"`

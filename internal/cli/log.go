@@ -200,7 +200,7 @@ func readLast(
 	return kept[max(len(kept)-last, 0):], end, nil
 }
 
-// eventPrinter prints events as they stand in the journal, for one muster log. It keeps what follows from one event to
+// eventPrinter prints events of the journal, for one muster log. It keeps what follows from one event to
 // the next: the day that was printed, and the command of the last check.
 type eventPrinter struct {
 	app      *App

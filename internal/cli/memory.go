@@ -30,9 +30,8 @@ type memoryCommands struct {
 // remembered is a memory as --json prints it.
 type remembered struct {
 	memory.Memory
-	At    float64 `json:"at"`
-	Place string  `json:"place"`
-	Text  string  `json:"text,omitempty"`
+	Place string `json:"place"`
+	Text  string `json:"text,omitempty"`
 }
 
 func newMemoryCommand(a *App) *cobra.Command {
@@ -77,7 +76,7 @@ func (m *memoryCommands) list(o opened) error {
 			return err
 		}
 		for _, x := range found {
-			all = append(all, remembered{x, unixTime(x.At), place, ""})
+			all = append(all, remembered{x, place, ""})
 		}
 		if len(found) > 0 {
 			dirs += "\nof " + place + ": " + dir.Path
@@ -90,14 +89,6 @@ func (m *memoryCommands) list(o opened) error {
 		}
 		return memoryTable(all, m.Now()).Draw(s) + dirs + "\n"
 	})
-}
-
-// unixTime returns a time as --json prints it, 0 for none.
-func unixTime(t time.Time) float64 {
-	if t.IsZero() {
-		return 0
-	}
-	return muster.UnixTime(t)
 }
 
 func memoryTable(all []remembered, now time.Time) view.Table {
@@ -148,7 +139,7 @@ func (m *memoryCommands) show() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return m.print(remembered{x, unixTime(x.At), place, x.Content}, func(view.Screen) string {
+			return m.print(remembered{x, place, x.Content}, func(view.Screen) string {
 				return text.Clean(x.Text()) + "\n"
 			})
 		}}
@@ -166,7 +157,7 @@ func (m *memoryCommands) forget() *cobra.Command {
 				return err
 			}
 			err = dir.Forget(c.Context(), args[0])
-			return m.printLine(remembered{x, unixTime(x.At), place, ""}, err, "%s of %s is forgotten",
+			return m.printLine(remembered{x, place, ""}, err, "%s of %s is forgotten",
 				text.OneLine(args[0]), place)
 		})}
 }
@@ -226,7 +217,8 @@ func (m *memoryCommands) save(ctx context.Context, o opened, was memory.Memory) 
 	if replaced != "" {
 		line += "; what it was is kept in " + replaced
 	}
-	return m.printLine(remembered{x, unixTime(m.Now()), place, x.Content}, nil, "%s", line)
+	x.At = m.Now()
+	return m.printLine(remembered{x, place, x.Content}, nil, "%s", line)
 }
 
 // edited returns what the user makes of a memory: in an editor, or from standard input where there is no terminal. It

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muster"
+	"muster/internal/printed"
 	"muster/internal/view"
 )
 
@@ -65,8 +66,7 @@ func (a *App) print(v any, text func(view.Screen) string) error {
 		_, err := io.WriteString(a.Stdout, text(a.screen(a.Stdout)))
 		return err
 	}
-	// Encode writes the same form for every command, and the newline at the end.
-	data, err := muster.Encode(v)
+	data, err := printed.Document(v)
 	if err != nil {
 		return err
 	}
@@ -83,9 +83,9 @@ func (a *App) printLine(v any, err error, format string, args ...any) error {
 	return a.print(v, func(view.Screen) string { return fmt.Sprintf(format+"\n", args...) })
 }
 
-// writeEvent writes an event as one line of JSON: the line that stands in the journal, so a program can read either.
+// writeEvent writes an event as one line of JSON.
 func writeEvent(w io.Writer, e muster.Event) error {
-	line, err := muster.MarshalLine(e)
+	line, err := printed.Line(e)
 	if err == nil {
 		_, err = w.Write(append(line, '\n'))
 	}

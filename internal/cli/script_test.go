@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -108,6 +109,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("PATH", bin+string(filepath.ListSeparator)+e.Getenv("PATH"))
 			e.Values["t"] = t
 			e.Values[input{}] = new(input)
+			e.Values[printedJSON{}] = map[string]bool{}
 			return scripts.Setup(e)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -119,6 +121,8 @@ func TestScripts(t *testing.T) {
 			"serve":    serveModel,
 			"guarded":  guarded,
 			"login":    login,
+
+			"allprintjson": allPrintJSON,
 		},
 		Condition:           scripts.Condition,
 		RequireExplicitExec: true,
@@ -147,7 +151,13 @@ func runsMuster(ts *testscript.TestScript, neg bool, args []string) {
 var setsVariable = regexp.MustCompile(`(?m)^env (\w+)=(?:\S* (\w+)=)?`)
 
 func runMuster(ts *testscript.TestScript, args []string) int {
-	return appOf(ts, args...).Run(ts.Value("t").(*testing.T).Context())
+	a := appOf(ts, args...)
+	var out bytes.Buffer
+	stdout := a.Stdout.(*writer)
+	stdout.to = io.MultiWriter(stdout.to, &out)
+	code := a.Run(ts.Value("t").(*testing.T).Context())
+	checkJSON(ts, a.root(), args, out.Bytes())
+	return code
 }
 
 func appOf(ts *testscript.TestScript, args ...string) *App {

@@ -24,7 +24,7 @@ type Merged struct {
 	Target  string   `json:"target"`
 	How     string   `json:"how"`  // one of the words above
 	From    string   `json:"from"` // the commit that the branch was at
-	At      string   `json:"at"`   // the commit that it is at
+	At      string   `json:"to"`   // the commit that it is at
 	Commits []string `json:"commits"`
 	// Snapshot is the one of them with what was uncommitted when the run began.
 	Snapshot string `json:"snapshot,omitempty"`

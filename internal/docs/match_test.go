@@ -18,13 +18,13 @@ var varies = regexp.MustCompile(strings.Join([]string{
 	`\b([0-9a-f]{40}|\d{8}-\d{6}|[0-9a-f]{7,8})\b`, // a commit, an archive, a short commit, a request
 	`\b(\d{4}-\d\d-\d\d)\b`,
 	`\b(\d\d:\d\d(?::\d\d)?)\b`,
-	`\b(\d{10}\.\d+)\b`, // a stamp
+	`\b(\d{10}\.\d+|\d{4}-\d\d-\d\dT[\d:.]+Z)\b`, // a stamp of a file, and one of --json
 	`\b(\d+(?:\.\d+)?(?:m\d\d)? ?(?:ms|s|min|m|h))\b`,
 	`([ \t]+)`,
 }, "|"))
 
 // stands are what takes the place of the groups of varies in a run.
-var stands = []string{`.*`, "", `\d{4}-\d\d-\d\d`, `\d\d:\d\d(?::\d\d)?`, `\d{10}(?:\.\d+)?`, `[\d.]+(?:m\d\d)? ?(?:ms|s|min|m|h)`, `[ \t]+`}
+var stands = []string{`.*`, "", `\d{4}-\d\d-\d\d`, `\d\d:\d\d(?::\d\d)?`, `\d{10}(?:\.\d+)?|\d{4}-\d\d-\d\dT[\d:.]+Z`, `[\d.]+(?:m\d\d)? ?(?:ms|s|min|m|h)`, `[ \t]+`}
 
 // takesLong finds the lines of a run that say no more than that something takes longer than on the machine of the pages.
 var takesLong = regexp.MustCompile(` landing +(lands\?|check) .* (first|second|running)\b[^:]*$|^ *\S+ muster +begins `)

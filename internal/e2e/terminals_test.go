@@ -81,9 +81,17 @@ func TestOtherTerminals(t *testing.T) {
 
 	// Mail wakes the lead, which makes a task that needs a plan.
 	w.muster(0, "mail", "send", "lead", "please add risky")
-	var asked muster.Request
+	type request struct {
+		ID     muster.RequestID     `json:"request_id"`
+		Kind   muster.RequestKind   `json:"kind"`
+		Status muster.RequestStatus `json:"status"`
+		From   muster.Name          `json:"from"`
+		TaskID muster.TaskID        `json:"task_id"`
+		Plan   string               `json:"plan"`
+	}
+	var asked request
 	w.awaits("a plan waits", func() bool {
-		var all []muster.Request
+		var all []request
 		require.NoError(t, json.Unmarshal([]byte(w.muster(0, "requests", "--json").stdout), &all))
 		for _, r := range all {
 			if r.Kind == muster.AskPlan && r.Status == muster.RequestPending {

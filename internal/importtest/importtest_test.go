@@ -42,7 +42,7 @@ var layers = [][]string{
 	{"internal/tool/teamtools", "internal/landingagent", "agent"},
 	{"internal/teammate"},
 	{"team"},
-	{"internal/chat", "internal/demo", "internal/drill", "internal/face"},
+	{"internal/chat", "internal/demo", "internal/drill", "internal/face", "internal/printed"},
 	{"internal/watch", "internal/web"},
 	{"internal/cli"},
 	{"internal/testing/torture"},

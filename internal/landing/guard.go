@@ -391,9 +391,9 @@ func (g *guard) errGone() error {
 // TargetState is where the target is, and where landings left it.
 type TargetState struct {
 	Branch string `json:"branch"`
-	At     string `json:"at,omitempty"`   // "" when it is gone
-	Link   string `json:"link,omitempty"` // the branch that it leads to, when it was made symbolic
-	Tip    string `json:"tip"`            // where landings left it
+	At     string `json:"commit,omitempty"` // "" when it is gone
+	Link   string `json:"link,omitempty"`   // the branch that it leads to, when it was made symbolic
+	Tip    string `json:"tip"`              // where landings left it
 }
 
 func (g *guard) state(ctx context.Context) (s TargetState, err error) {

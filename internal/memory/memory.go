@@ -56,7 +56,7 @@ type Memory struct {
 	IsUsers bool          `json:"is_users"`
 	Task    muster.TaskID `json:"task,omitempty"`
 	Run     string        `json:"run,omitempty"`
-	At      time.Time     `json:"-"` // when it was saved; of a file that does not say so, when it was changed
+	At      time.Time     `json:"at"` // when it was saved; of a file that does not say so, when it was changed
 	// SawOutput says that the member had read the output of a tool by then: the text may come from there.
 	SawOutput bool   `json:"saw_output,omitempty"`
 	Content   string `json:"-"`

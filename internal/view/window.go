@@ -42,7 +42,7 @@ type WindowPart struct {
 
 // Shortening is what was left out when a conversation was made shorter.
 type Shortening struct {
-	At      float64      `json:"ts"`
+	At      float64      `json:"at"`
 	Why     string       `json:"why"`
 	Before  int          `json:"before"` // tokens, estimated
 	After   int          `json:"after"`
