@@ -12,6 +12,7 @@ import (
 	"muster/internal/git"
 	"muster/internal/proc"
 	"muster/internal/text"
+	"muster/internal/view"
 	"muster/internal/workspace"
 )
 
@@ -90,7 +91,7 @@ func body(run muster.Run, tasks []muster.Task, spent string) string {
 				fmt.Fprintf(&landed, "  %s\n", text.OneLine(t.Result))
 			}
 		case t.Open() || t.Status == muster.NeedsAttention:
-			is := strings.ReplaceAll(string(t.Status), "_", " ")
+			is := view.TaskWord(t)
 			if t.Status == muster.NeedsAttention && t.Result != "" {
 				is = text.OneLine(t.Result)
 			}

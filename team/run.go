@@ -377,7 +377,7 @@ func (r *teamRun) writeStart(
 		first = max(first, task.ID+1)
 		if task.Status == muster.NeedsAttention {
 			needsAttention = append(needsAttention, task)
-			notes = append(notes, fmt.Sprintf("task %d (%s) of an earlier run needs attention: muster task retry %d",
+			notes = append(notes, fmt.Sprintf("task %d (%s) of an earlier run needs you: muster task retry %d",
 				task.ID, task.Subject, task.ID))
 		}
 	}

@@ -181,7 +181,8 @@ func (c *callsOf) saidIn(e transcript.Entry) (all []Said) {
 			add(Said{Kind: SaidCall, Tool: p.Name, Call: p.ID, Text: teammate.Gist(p), Input: p.Input})
 		case llm.Result:
 			words := p.Text()
-			if strings.HasPrefix(words, "<auto-claimed>") { // else the tags may be those of a file
+			// The tags in other results may be those of a file.
+			if strings.HasPrefix(words, "<auto-claimed>") || strings.Contains(words, "\n<team-rules>\n") {
 				words = text.WithoutTags(words)
 			}
 			add(Said{Kind: SaidResult, Call: p.ID, Text: words, IsError: p.IsError, Steps: c.steps(p)})

@@ -168,7 +168,7 @@ func (r *teamRun) noteReason(ctx context.Context, sum *Summary) {
 			slices.ContainsFunc(sum.Tasks, muster.Task.Open):
 			// The text says it. Otherwise it is the lead's.
 		case needs >= 0:
-			why = fmt.Sprintf("task #%d needs attention: %s", sum.Tasks[needs].ID, sum.Tasks[needs].Result)
+			why = fmt.Sprintf("task #%d needs you: %s", sum.Tasks[needs].ID, sum.Tasks[needs].Result)
 		case sum.Red:
 			why = "the check is red on " + r.site.branch + ": " + sum.Run.Check
 		}

@@ -12,6 +12,7 @@ import (
 	"muster/internal/collision"
 	"muster/internal/text"
 	"muster/internal/treediff"
+	"muster/internal/view"
 	"muster/internal/workspace"
 	"muster/internal/worktree"
 )
@@ -142,7 +143,7 @@ func (s Tasks) Complete(
 		return task, true, nil
 	case task.Owner == "":
 		return task, false, muster.Errorf(muster.Invalid, "task %d is %s and nobody's, so %s cannot complete it",
-			id, task.Status, by).
+			id, view.TaskWord(task), by).
 			WithHint("muster task claim %d --as %s\nor, as yourself:  muster task complete %d", id, by, id)
 	case task.Owner != by:
 		return task, false, muster.Errorf(muster.Held, "task %d is %s's, not %s's", id, task.Owner, by).

@@ -119,10 +119,10 @@ func (x *undoing) read(ctx context.Context) (err error) {
 }
 
 func errNotLanded(t muster.Task) error {
-	is, hint := "it is "+strings.ReplaceAll(string(t.Status), "_", " "), fmt.Sprintf("muster task show %d", t.ID)
+	is, hint := "it is "+view.TaskWord(t), fmt.Sprintf("muster task show %d", t.ID)
 	switch {
 	case t.Status == muster.NeedsAttention:
-		is = "it needs attention"
+		is = "it needs you"
 	case t.Status == muster.Completed:
 		is = "it was completed without a change"
 	case t.Open():

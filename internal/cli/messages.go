@@ -122,9 +122,9 @@ func (m mailCommands) printMail(all []muster.Message, box muster.Name) error {
 		var words strings.Builder
 		for _, x := range all {
 			// Requests and the news of landings are mails too, and are told apart by their type.
-			kind := ""
-			if x.Type != muster.MailMessage {
-				kind = " (" + text.OneLine(string(x.Type)) + ")"
+			kind := view.MailWord(x.Type)
+			if kind != "" {
+				kind = " (" + kind + ")"
 			}
 			from := s.Who(string(x.From), text.OneLine(string(x.From)))
 			at := view.Clock(muster.Time(x.At), m.Now())

@@ -119,7 +119,7 @@ func TestAnArchivedTeamIsLookedAt(t *testing.T) {
 	w.has("everything is in main already")
 	w.muster(0, "archive", "restore", entries[0].Name())
 	w.muster(0, "task", "list")
-	w.has("2  completed")
+	w.has("2  landed")
 }
 
 // has wants texts in what the last command has printed.

@@ -23,6 +23,7 @@ import (
 	"muster/internal/sandbox"
 	"muster/internal/testing/gittest"
 	"muster/internal/testing/program"
+	"muster/internal/testing/rawnames"
 	"muster/internal/testing/require"
 	"muster/internal/testing/scripts"
 	"muster/journal"
@@ -122,7 +123,8 @@ func TestScripts(t *testing.T) {
 			"guarded":  guarded,
 			"login":    login,
 
-			"allprintjson": allPrintJSON,
+			"allprintjson":  allPrintJSON,
+			"speaksplainly": speaksPlainly,
 		},
 		Condition:           scripts.Condition,
 		RequireExplicitExec: true,
@@ -199,6 +201,15 @@ func (w *writer) Write(data []byte) (int, error) {
 func executable(t *testing.T) string {
 	t.Helper()
 	return require.Value(os.Executable())(t)
+}
+
+// speaksPlainly is "speaksplainly": what the last command has printed has no name of the runtime in it.
+func speaksPlainly(ts *testscript.TestScript, _ bool, _ []string) {
+	for _, file := range []string{"stdout", "stderr"} {
+		if found := rawnames.Find(ts.ReadFile(file)); len(found) > 0 {
+			ts.Fatalf("%s: %s", file, strings.Join(found, "\n"))
+		}
+	}
 }
 
 // exits CODE PROGRAM ARGS... checks a program's exit code; stdout and stderr are kept as exec keeps them. It runs muster

@@ -167,10 +167,10 @@ func (t taskCommands) release() *cobra.Command {
 // retry returns muster task retry. Only a task that needs attention can be retried; the board refuses any other.
 func (t taskCommands) retry() *cobra.Command {
 	return &cobra.Command{Use: "retry ID", Args: namedArgs("ID"),
-		Short: "let a task that needs attention be tried again",
+		Short: "let a task that needs you be tried again",
 		RunE: t.onTeamTask(func(ctx context.Context, tasks team.Tasks, id muster.TaskID) (muster.Task, string, error) {
 			task, err := tasks.Change(ctx, id, team.TaskChange{Retry: true})
-			return task, "is pending again", err
+			return task, "is on the board again", err
 		})}
 }
 
@@ -205,7 +205,7 @@ func (t taskCommands) list() *cobra.Command {
 	c.Flags().StringVar(&f.owner, "owner", "", "only those of `NAME`")
 	c.Flags().BoolVar(&f.all, "all", false, "completed ones too")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if f.status != "" && !slices.Contains(taskStatuses(), f.status) {
+		if f.status != "" && !slices.Contains(append(taskStatuses(), jsonStatuses...), f.status) {
 			return &usageError{c.CommandPath(), fmt.Sprintf("there is no status %q", f.status)}
 		}
 		// Without a team there is an empty board, so that a script need not ask first.
@@ -225,17 +225,29 @@ func (t taskCommands) list() *cobra.Command {
 	return c
 }
 
-// taskStatuses returns what a task can be. The names are those of the JSON.
+// taskStatuses returns what --status takes: the words that the list shows, with a hyphen for a space.
 func taskStatuses() []string {
-	return []string{string(muster.Pending), string(muster.InProgress), string(muster.Landing),
-		string(muster.Completed), string(muster.NeedsAttention)}
+	all := view.TaskWords()
+	for i, word := range all {
+		all[i] = strings.ReplaceAll(word, " ", "-")
+	}
+	return all
 }
+
+// isStatus reports whether a task has the status that --status names: a word of the list, or a value of the JSON.
+func isStatus(t muster.Task, status string) bool {
+	return status == strings.ReplaceAll(view.TaskWord(t), " ", "-") || status == string(t.Status)
+}
+
+// jsonStatuses are the values of the JSON, which --status takes too.
+var jsonStatuses = []string{string(muster.Pending), string(muster.InProgress), string(muster.Landing),
+	string(muster.Completed), string(muster.NeedsAttention)}
 
 // printList prints the tasks that match: as JSON, as a table for programs and pipes, or as a tree on a terminal.
 // The list of all tasks is used up: the matching ones are moved to its front.
 func (t taskCommands) printList(f taskFilter, all []muster.Task) error {
 	all = slices.DeleteFunc(all, func(t muster.Task) bool {
-		return f.status != "" && string(t.Status) != f.status || f.owner != "" && string(t.Owner) != f.owner
+		return f.status != "" && !isStatus(t, f.status) || f.owner != "" && string(t.Owner) != f.owner
 	})
 	return t.print(append([]muster.Task{}, all...), func(s view.Screen) string {
 		switch {
@@ -275,7 +287,7 @@ func taskTable(all []muster.Task) view.Table {
 		if waits == "" && x.Status == muster.Pending && x.ClaimRole != "" {
 			waits = "a " + x.ClaimRole
 		}
-		t.Row(x.ID, view.TaskStatus(x.Status), x.Subject, view.Named(x.Owner), waits)
+		t.Row(x.ID, view.TaskState(x), x.Subject, view.Named(x.Owner), waits)
 	}
 	return t
 }

@@ -97,7 +97,7 @@ func TestStopAsksAndSaysWhoGoesOn(t *testing.T) {
 	}
 
 	w.muster(0, "team", "list")
-	if !strings.Contains(w.out.String(), "bob    coder  working") || !strings.Contains(w.out.String(), "alice  coder  shutdown  stopped") {
+	if !strings.Contains(w.out.String(), "bob    coder  working") || !strings.Contains(w.out.String(), "alice  coder  stopped") {
 		t.Error(w.out.String())
 	}
 

@@ -261,7 +261,7 @@ func (s *Settings) table() []Setting {
 		{Name: "complete_unattended", to: &s.Limits.KeepUnattended, isInverted: true, Default: "true",
 			inRepository: counts,
 			About: "complete a task with its owner's last words if the owner ends twice without completing it; " +
-				"false: it needs attention"},
+				"false: it needs you"},
 		{Name: "effort", to: &s.Effort, words: efforts,
 			About: "how hard the model thinks, where it can be told"},
 		{Name: "idle_timeout", inRepository: counts, to: &s.Limits.IdleTimeout, Default: "1m", isOffAtZero: true,

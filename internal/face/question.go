@@ -55,7 +55,7 @@ func (q Question) Draw(s view.Screen, now time.Time) string {
 	v.Row("from", view.Named(r.From))
 	v.Row("to", r.To)
 	v.Row("asked", view.Clock(muster.Time(r.CreatedAt), now))
-	v.Row("status", view.Status(r.Status, muster.RequestApproved, muster.RequestRejected, muster.RequestExpired))
+	v.Row("status", view.RequestState(r.Status))
 	if r.Status == muster.RequestPending {
 		v.Row("waits", view.Duration(view.WaitingTime(r, now)))
 		if r.Deadline != 0 {

@@ -22,7 +22,7 @@ var layers = [][]string{
 		"llm/catalogue"},
 	{"internal/editdist", "internal/failpoint", "internal/lineedit", "internal/markdown", "internal/state", "internal/leftovers", "internal/redact", "internal/secrets", "internal/shellcommands", "internal/yamldoc",
 		"internal/testing/faultinject", "internal/testing/oauthtest", "internal/testing/tmuxtest",
-		"internal/testing/program", "internal/testing/wait"},
+		"internal/testing/program", "internal/testing/rawnames", "internal/testing/wait"},
 	{"internal/durable", "internal/spend", "internal/textmatch"},
 	{"internal/paths", "internal/config", "internal/detect", "internal/failures", "internal/terminal", "internal/frontmatter", "llm/internal/wire",
 		"llm/repair"},

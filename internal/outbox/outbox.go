@@ -46,12 +46,14 @@ func mailEnd(ctx context.Context, send Send, t muster.Task) error {
 		Type: muster.MailLanded, From: muster.System, To: muster.Lead, TaskID: t.ID}
 	switch {
 	case t.Status == muster.NeedsAttention:
-		reason := fmt.Sprintf("(%s) needs attention: %s.%s", t.Subject, mailbox.Short(t.Result), blockedText(t))
+		reason := fmt.Sprintf("%s.%s", mailbox.Short(t.Result), blockedText(t))
 		m.Type = muster.MailError
-		m.Content = fmt.Sprintf("Task #%d %s Try it again with task_update{status:\"pending\"}, change it, split it, "+
-			"or delete it.", t.ID, reason)
+		// People read the lead's mail too.
+		m.Content = fmt.Sprintf("Task #%d (%s) needs attention: %s Set its status to pending to have it tried again, "+
+			"change it, split it, or delete it.", t.ID, t.Subject, reason)
 		toUser := m
-		toUser.To, toUser.Content = muster.User, fmt.Sprintf("task %d %s muster task retry %d", t.ID, reason, t.ID)
+		toUser.To = muster.User
+		toUser.Content = fmt.Sprintf("task %d (%s) needs you: %s muster task retry %d", t.ID, t.Subject, reason, t.ID)
 		if t.Sides != "" {
 			m.Content += " What it and the landed work that it met were for:\n\n" + t.Sides
 			toUser.Content += fmt.Sprintf("; both sides: muster task show %d", t.ID)
@@ -64,7 +66,7 @@ func mailEnd(ctx context.Context, send Send, t muster.Task) error {
 		m.Content = fmt.Sprintf("Task #%d (%s) is completed without a change: %s", t.ID, t.Subject,
 			mailbox.Short(t.Result))
 		if len(t.Result) > len(mailbox.Short(t.Result)) {
-			m.Content += fmt.Sprintf(" (task_list{task_id: %d} has all of it)", t.ID)
+			m.Content += fmt.Sprintf(" (task_list with task_id %d has all of it)", t.ID)
 		}
 	default:
 		m.Content = fmt.Sprintf("Task #%d (%s) landed as %.7s (%s): %s",

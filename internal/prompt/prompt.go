@@ -203,6 +203,6 @@ func Claimed(t muster.Task, w Work) string {
 		optional(changes, escape(w.Changes)) +
 		optional("The last attempt left this: %s\n", escape(t.Note)) +
 		optional("The check, on the merged tree: %s\n", w.Check) + plan +
-		fmt.Sprintf("When it is done: complete_task{task_id: %d, summary}. "+
+		fmt.Sprintf("When it is done, call complete_task with task_id %d and a summary. "+
 			"The runtime commits, merges, checks and lands.", t.ID)
 }

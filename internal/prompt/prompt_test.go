@@ -23,7 +23,7 @@ func TestTexts(t *testing.T) {
 			"These tasks of earlier runs failed. If the goal wants one, make the change again:\n" +
 			"#1 a &lt;mail> [completed] landed: 0123456: red\n"},
 		{Claimed(next, Work{Lane: lane}), "Task #2: b\n\nYour lane: /lane, branch l, from fedcba9. " +
-			"All your tools run there now.\nWhen it is done: complete_task{task_id: 2, summary}. The runtime commits, " +
+			"All your tools run there now.\nWhen it is done, call complete_task with task_id 2 and a summary. The runtime commits, " +
 			"merges, checks and lands."},
 		{Claimed(muster.Task{ID: 2, Subject: "b", Description: "All.", Note: "half", RequirePlan: true},
 			Work{[]muster.Task{landed}, []muster.Task{{ID: 4, Subject: "c", Owner: "bob"}}, lane, "M a", false, "make", false}), "Task #2: b\n\nAll.\n\n" +
@@ -31,10 +31,10 @@ func TestTexts(t *testing.T) {
 			"All your tools run there now.\nAn earlier owner left these changes in it:\nM a\n" +
 			"The last attempt left this: half\nThe check, on the merged tree: make\n" +
 			"It needs an approved plan before you change anything: read, then call submit_plan.\n" +
-			"When it is done: complete_task{task_id: 2, summary}. The runtime commits, merges, checks and lands."},
+			"When it is done, call complete_task with task_id 2 and a summary. The runtime commits, merges, checks and lands."},
 		{Claimed(muster.Task{ID: 2, Subject: "b", RequirePlan: true}, Work{Lane: lane, Changes: "M <a>", IsOwn: true, Planned: true}),
 			"Task #2: b\n\nYour lane: /lane, branch l, from . All your tools run there now.\nYour changes so far:\nM <a>\n" +
-				"When it is done: complete_task{task_id: 2, summary}. The runtime commits, merges, checks and lands."},
+				"When it is done, call complete_task with task_id 2 and a summary. The runtime commits, merges, checks and lands."},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)

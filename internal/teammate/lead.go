@@ -12,6 +12,7 @@ import (
 	"muster"
 	"muster/internal/prompt"
 	"muster/internal/text"
+	"muster/internal/view"
 	"muster/llm"
 	"muster/tool"
 )
@@ -181,8 +182,8 @@ func wakeReason(f wakeFacts) (text string, about []string) {
 		return "Nothing can wake you: " + f.progress.Stuck + ".", nil
 	case len(f.requests) > 0:
 		r := f.requests[0]
-		return fmt.Sprintf("Request %s of %s (%s, task #%d) waits for your decision. Call review_plan, or call wait "+
-			"again to leave it to the user.", r.ID, r.From, r.Kind, r.TaskID), []string{string(r.ID)}
+		return fmt.Sprintf("Request %s of %s (%s) waits for your decision. Call review_plan, or call wait "+
+			"again to leave it to the user.", r.ID, r.From, view.Question(r)), []string{string(r.ID)}
 	case len(f.unclaimable) > 0:
 		var reasons []string
 		for _, t := range f.unclaimable {
@@ -193,7 +194,7 @@ func wakeReason(f wakeFacts) (text string, about []string) {
 	case len(f.heldOutside) > 0:
 		t := f.heldOutside[0]
 		text = fmt.Sprintf("The team waits for task #%d (%s), which %s holds from outside the team. Call wait again "+
-			"to leave it to them, or take it back with task_update {task_id: %d, status: pending}.",
+			"to leave it to them, or take it back with task_update (task_id %d, status pending).",
 			t.ID, t.Subject, t.Owner, t.ID)
 		return text, []string{string(claimKey(t))}
 	}

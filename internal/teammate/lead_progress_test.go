@@ -169,7 +169,7 @@ func TestWakeReason(t *testing.T) {
 		{"a landing that it waits for", wakeFacts{progress: canGoOn, landing: "Task #1 landed."}, "Task #1 landed."},
 		{"nothing can move", wakeFacts{progress: isStuck}, "Nothing can wake you: " + isStuck.Stuck + "."},
 		{"a request waits", wakeFacts{progress: canGoOn, requests: []muster.Request{request}},
-			"Request 0000beef of alice (plan_approval, task #3) waits for your decision."},
+			"Request 0000beef of alice (plan for 3) waits for your decision."},
 		{"nobody may take a task", wakeFacts{progress: canGoOn, unclaimable: []muster.Task{forTester}},
 			"No teammate can claim the tasks that are ready: task #4 is for a tester and there is none"},
 	} {

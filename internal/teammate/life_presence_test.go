@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/view"
 	"muster/llm"
 )
 
@@ -237,7 +238,7 @@ func TestAnIdleMemberSaysWhy(t *testing.T) {
 		}
 		p.must(p.markIdle(t.Context(), muster.IdleMessages))
 		mail := p.leadMail()
-		if len(mail) != 1 || mail[0].Type != muster.MailIdle || mail[0].Content != fmt.Sprintf("alice is idle (%s).", want) {
+		if len(mail) != 1 || mail[0].Type != muster.MailIdle || mail[0].Content != "alice is idle: "+view.IdleReason("alice", string(want))+"." {
 			t.Errorf("the lead got %+v", mail)
 		}
 		if p.toolbox.made.Load() != nil || p.phase.get().calls != nil {

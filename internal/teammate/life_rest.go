@@ -9,6 +9,7 @@ import (
 	"muster"
 	"muster/internal/hooks"
 	"muster/internal/text"
+	"muster/internal/view"
 	"muster/llm"
 )
 
@@ -113,7 +114,8 @@ func (m *Member) markIdle(ctx context.Context, why muster.IdleReason) error {
 	if err := m.presence.setStatus(ctx, muster.Idle, why, ""); err != nil || was == muster.Idle {
 		return err
 	}
-	return m.diary.tellLead(ctx, muster.MailIdle, 0, fmt.Sprintf("%s is idle (%s).", m.record.Name, why))
+	return m.diary.tellLead(ctx, muster.MailIdle, 0, fmt.Sprintf("%s is idle: %s.", m.record.Name,
+		view.IdleReason(m.record.Name, string(why))))
 }
 
 // timeOut gives the task back and tells the lead that the member shuts down, which it does after one more look into its

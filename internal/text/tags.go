@@ -4,7 +4,7 @@ import "muster/internal/lazyregexp"
 
 // tagNames are the names of the tags of the runtime.
 const tagNames = `(?:mail|auto-claimed|reminder|background-results|hook|skill|role|identity|environment|instructions|` +
-	`memories|material)`
+	`memories|material|team-rules)`
 
 // tagPattern matches the start of anything that a model could take for a tag of the runtime, opening or closing.
 var tagPattern = lazyregexp.New(`(?i)<(` + invisible + `/?` + invisible + tagNames + `)`)

@@ -45,7 +45,8 @@ func (a Away) Draw(
 	}
 	var lines []string
 	line := func(head, words string) {
-		lines = append(lines, text.PadColumns(head, 7)+"  "+text.CutColumns(words, max(s.Width-11, 20)))
+		lines = append(lines, text.PadColumns(head, len(needsYou))+"  "+
+			text.CutColumns(words, max(s.Width-len(needsYou)-4, 20)))
 	}
 	names := func(ids []muster.TaskID) string {
 		return Join(ids, ", ", func(id muster.TaskID) string {
@@ -64,13 +65,13 @@ func (a Away) Draw(
 		}
 		line("landed", counts+": "+names(a.Landed))
 	}
-	stuck := slices.DeleteFunc(slices.Clone(a.GivenUp), func(id muster.TaskID) bool {
+	given := slices.DeleteFunc(slices.Clone(a.GivenUp), func(id muster.TaskID) bool {
 		return !slices.ContainsFunc(tasks, func(t muster.Task) bool {
 			return t.ID == id && t.Status == muster.NeedsAttention
 		})
 	})
-	if len(stuck) > 0 {
-		line("stuck", names(stuck))
+	if len(given) > 0 {
+		line(needsYou, names(given))
 	}
 	if a.Spent.Dollars > 0 {
 		line("cost", a.Spent.Cost())

@@ -32,9 +32,9 @@ func TestAway(t *testing.T) {
 		a.Event(e)
 	}
 	draw(`while you were away (50 min)
-landed   2 tasks, +30 -3: 1 benchmark, 2 index
-stuck    3 report
-cost     $0.82`)
+landed     2 tasks, +30 -3: 1 benchmark, 2 index
+needs you  3 report
+cost       $0.82`)
 	a.Event(ev(journal.RequestDecided, "bob", 0, "by", "user"))
 	draw("")
 }

@@ -65,7 +65,7 @@ func (p *Progress) boardRows(now time.Time, most int) []string {
 // rowHead returns the first column of a row about the team, and how many columns are left behind it.
 func rowHead(p *Progress, name string) (head string, room int) {
 	names, _ := p.presence.nameColumns(p.options.Width - 1)
-	head = text.PadColumns(name, max(names, len("needs you")))
+	head = text.PadColumns(name, max(names, len(needsYou)))
 	return head, p.options.Width - 3 - text.Columns(head)
 }
 

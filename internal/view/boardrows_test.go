@@ -36,7 +36,7 @@ func TestStatusOfAConversation(t *testing.T) {
 		p.Event(e)
 	}
 	wide := `lead      working  turn 7   $1.75  0 s
-board      4 landed, 1 in progress, 1 needs you   $1.75 of $5.00   context 22%
+board      4 landed, 1 working, 1 needs you   $1.75 of $5.00   context 22%
 NEEDS YOU  task 3  report: three attempts   /retry 3
 NEEDS YOU  mail  1 mail for you   /inbox`
 	same(t, strings.Join(p.Rows(muster.Time(1000), 80, 0), "\n"), wide)
@@ -50,7 +50,7 @@ NEEDS YOU  mail  1 mail for you   /inbox`
 	}
 	same(t, strings.Join(p.Rows(muster.Time(1000), 30, 0), "\n"), `lead      working  $1.75  0 s
 board      4 landed,
-           1 in progress,
+           1 working,
            1 needs you
            $1.75 of $5.00
            context 22%

@@ -211,8 +211,7 @@ func (t lineWriter) memberLine() Line {
 	case journal.MemberWorking:
 		l.Verb, l.Show = "works", false
 	case journal.MemberIdle:
-		reason := t.field("reason", 80)
-		l.Verb, l.Text = "idle", cmp.Or(idleReasons[muster.IdleReason(reason)], reason)
+		l.Verb, l.Text = "idle", IdleReason("", t.field("reason", 80))
 	case journal.MemberSteps:
 		l.Verb, l.Show = "step", false
 		l.Text = cmp.Or(stepText(t.Event), fmt.Sprintf("all %.0f done", t.Number("of")))
@@ -315,8 +314,8 @@ func (t lineWriter) taskLine() Line {
 	case journal.TaskCompleted:
 		return t.completedLine(l)
 	case journal.TaskAttention:
-		l.Who, l.Verb, l.Tone = "board", "stuck", Bad
-		l.Text = nameWith(name, t.field("reason", 120)) + fmt.Sprintf("; muster task retry %d", t.Task)
+		l.Who, l.Verb, l.Tone = "board", "needs", Bad
+		l.Text = "you: " + nameWith(name, t.field("reason", 120)) + fmt.Sprintf("; muster task retry %d", t.Task)
 	case journal.TaskDeleted:
 		l.Verb = "drops"
 	case journal.TaskEdgeRemoved:

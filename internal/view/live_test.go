@@ -68,9 +68,9 @@ func TestOpenTasksAreNotAllNamed(t *testing.T) {
 	if len(got) != 11 {
 		t.Fatalf("%d lines: %q", len(got), got)
 	}
-	same(t, strings.Join(got[:2], "\n"), " 199  a l...  in progress\n   1  a l...  pending")
+	same(t, strings.Join(got[:2], "\n"), " 199  a l...  working\n   1  a l...  ready")
 	same(t, got[10], "      and 190 more: muster task list")
-	same(t, strings.Join(OpenTasks(open[:1], 12, "x"), "\n"), "   1  a long one    pending")
+	same(t, strings.Join(OpenTasks(open[:1], 12, "x"), "\n"), "   1  a long one    ready")
 	if all := OpenTasks(open[:10], 12, "x"); len(all) != 10 {
 		t.Errorf("ten tasks have %d lines", len(all))
 	}
@@ -114,7 +114,7 @@ func TestTheBoardStaysInSight(t *testing.T) {
 	}
 	p.Event(at(journal.MemberSpawned, "alice", 0, "role", "coder"))
 	tick()
-	same(t, last(2), "alice     working  4 s\nboard      120 landed, 2 in progress, 78 ready")
+	same(t, last(2), "alice     working  4 s\nboard      120 landed, 2 working, 78 ready")
 	tick()
 	tick()
 	if reads != 1 {

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"muster"
 	"muster/internal/text"
@@ -22,7 +23,7 @@ func (t lineWriter) mailLine() Line {
 		case kind == muster.MailBroadcast:
 			to = "to all"
 		case kind != muster.MailMessage:
-			words, l.Show = "("+text.OneLine(string(kind))+") "+words, false
+			words, l.Show = "("+MailWord(kind)+") "+words, false
 		}
 		l.Text = Because(to, words)
 		if t.Member == muster.System && kind == muster.MailError && t.Text("to") == string(muster.Lead) && t.Task == 0 {
@@ -86,7 +87,7 @@ func (t lineWriter) question() string {
 		}
 		return "shutdown"
 	}
-	return t.field("kind", 40)
+	return strings.ReplaceAll(t.field("kind", 40), "_", " ")
 }
 
 // laneLine is the line of an event of a lane or of damaged state. The progress has only what went wrong: that a lane

@@ -3,7 +3,6 @@ package view
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"muster"
 	"muster/internal/text"
@@ -21,8 +20,7 @@ func OpenTasks(open []muster.Task, subject int, command string) (lines []string)
 		slices.DeleteFunc(slices.Clone(open), func(t muster.Task) bool { return !isPending(t) })...)
 	for _, t := range ranked[:min(len(ranked), maxOpenTasks)] {
 		name := text.PadColumns(text.CutColumns(text.OneLine(t.Subject), subject), subject)
-		lines = append(lines, fmt.Sprintf("%4d  %s  %s", t.ID, name,
-			strings.ReplaceAll(string(t.Status), "_", " ")))
+		lines = append(lines, fmt.Sprintf("%4d  %s  %s", t.ID, name, TaskWord(t)))
 	}
 	if more := len(ranked) - maxOpenTasks; more > 0 {
 		lines = append(lines, fmt.Sprintf("      and %d more: %s", more, command))

@@ -159,8 +159,9 @@ func Members(members []Member, now time.Time) Table {
 	o := Overview{Members: members, Now: now}
 	o.Alive = slices.ContainsFunc(members, func(m Member) bool { return m.Alive })
 	for _, m := range members {
-		does := o.Standing(m, func(muster.TaskID) string { return "" }).Text()
-		t.Row(Named(m.Name), m.Role, text.OneLine(string(m.Status)), Text(does), SinceStamp(m.Since, now), m.Turns)
+		stands := o.Standing(m, func(muster.TaskID) string { return "" })
+		t.Row(Named(m.Name), m.Role, Cell{Text: string(stands.Look), Tone: stands.Look.Tone()}, Text(stands.What),
+			SinceStamp(m.Since, now), m.Turns)
 	}
 	return t
 }
@@ -172,10 +173,10 @@ func formatCounts[K ~string](n map[K]int, names ...K) string {
 		if n[name] == 0 {
 			continue
 		}
-		what := strings.ReplaceAll(string(name), "_", " ")
-		switch name {
-		case "needs_attention", "needs you":
-			what = text.Plural(n[name], "needs you", "need you")
+		what := LabelWord(string(name))
+		switch what {
+		case needsYou:
+			what = text.Plural(n[name], needsYou, "need you")
 		case "done":
 			what = "done without a change"
 		}
@@ -195,7 +196,7 @@ func Question(r muster.Request) string {
 	case muster.AskInterrupt:
 		return "end of the turn"
 	}
-	return text.OneLine(string(r.Kind))
+	return strings.ReplaceAll(text.OneLine(string(r.Kind)), "_", " ")
 }
 
 // DecidedBefore says that somebody else was first to answer a request, and that this answer stands.
@@ -208,7 +209,7 @@ func DecidedBefore(r muster.Request, now time.Time) string {
 		words = " (" + text.OneLine(r.Response) + ")"
 	}
 	return fmt.Sprintf("%s of %s was %s before%s: that stands%s", Question(r), text.OneLine(string(r.From)),
-		r.Status, by, words)
+		RequestWord(r.Status), by, words)
 }
 
 // Longer says for how long a permission was given, behind what was decided; "" for once.
@@ -229,10 +230,10 @@ func WaitingTime(r muster.Request, now time.Time) time.Duration {
 func Requests(all []muster.Request, now time.Time) Table {
 	t := Table{Titles: []string{"ID", "FROM", "TO", "ASKS", "STATUS", ">FOR", "TEXT"}, Wide: 6}
 	for _, r := range all {
-		status := Status(r.Status, muster.RequestApproved, muster.RequestRejected, muster.RequestExpired)
 		// The answer says more than what was asked.
 		words := text.OneLine(cmp.Or(r.Response, r.Plan, r.Reason))
-		t.Row(r.ID, Named(r.From), r.To, Question(r), status, Age(WaitingTime(r, now)), text.CutColumns(words, 200))
+		t.Row(r.ID, Named(r.From), r.To, Question(r), RequestState(r.Status), Age(WaitingTime(r, now)),
+			text.CutColumns(words, 200))
 	}
 	return t
 }

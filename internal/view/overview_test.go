@@ -37,7 +37,7 @@ func TestOverview(t *testing.T) {
 		"\nalice   coder   4 handlers: bash go test   3s     31\n",
 		"\nlead    lead    waiting for the team      40s     14\n",
 		"\nbob     tester  dead: 9 report                     0\n",
-		"\nBOARD   4 landed, 1 landing, 1 in progress, 2 waiting, 1 needs you\nLANES   2 active, 1 failed\nNEEDS YOU\n",
+		"\nBOARD   4 landed, 1 landing, 1 working, 2 waiting, 1 needs you\nLANES   2 active, 1 failed\nNEEDS YOU\n",
 		"  7f2c91aa  plan of carol for 9, waits 3 min  muster approve 7f2c91aa | muster reject 7f2c91aa \"why\"\n",
 		"  task 9    report: came back 3 times         muster task retry 9\n",
 		"  mail      1 mail for you                    muster mail list --take\n",

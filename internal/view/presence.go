@@ -271,7 +271,10 @@ func IdleReason(who muster.Name, reason string) string {
 	if who == muster.Lead && muster.IdleReason(reason) == muster.IdleMessages {
 		return "waits for the team"
 	}
-	return cmp.Or(idleReasons[muster.IdleReason(reason)], text.OneLine(reason))
+	if strings.Contains(reason, " ") { // words already
+		return text.OneLine(reason)
+	}
+	return wordOf(idleReasons, muster.IdleReason(reason))
 }
 
 // Rows returns the members as lines of less than width columns:

@@ -36,7 +36,7 @@ func TestTheStepOfAMember(t *testing.T) {
 	row("alice     working  2 counter  bash go test  0 s")
 	at(journal.MemberSteps, map[string]any{"done": 0., "of": 1., "text": "look"})
 	at(journal.MemberIdle, map[string]any{"reason": "no_task"})
-	row("alice     idle     2 counter  no_task  0 s")
+	row("alice     idle     2 counter  no task  0 s")
 }
 
 // A member that asks the user needs them until it was answered, whatever tool its events say that it runs.

@@ -39,7 +39,7 @@ func TestSummarySaysWhatWasSpent(t *testing.T) {
 	end := Summary{Run: run, Code: 3, Text: "the budget of $5.00 is spent", GoOn: "--budget 8",
 		Spending: NewSpending(run, "demo", book, tasks), Tasks: tasks}
 	same(t, summaryOf(t, end), `2 of 4 tasks landed on muster/demo, 1 done without a change, each checked with go test ./...; 1 is left: the budget of $5.00 is spent
- 5  docs       pending          nobody has taken it
+ 5  docs       ready      nobody has taken it
 
 #  TASK       OWNER  COMMIT   TRIES  CHECK       TIME  TOKENS   COST
 1  tokenizer  alice  9c01d3e      1  ok 0.7s                   $0.20

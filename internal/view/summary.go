@@ -240,7 +240,7 @@ func (s Summary) duration() time.Duration {
 
 // unfinishedLine says what is left of a task and why:
 //
-//	5  report     needs_attention  3 attempts, last: conflict in report.go with 4 (muster log --task 5)
+//	5  report     needs you  3 attempts, last: conflict in report.go with 4 (muster log --task 5)
 //
 // The column of the subjects is as wide as the widest of all that are left.
 func (s Summary) unfinishedLine(t muster.Task) string {
@@ -271,7 +271,7 @@ func (s Summary) unfinishedLine(t muster.Task) string {
 		why = "nobody has taken it"
 	}
 	subject := text.PadColumns(text.CutColumns(text.OneLine(t.Subject), names), names)
-	return fmt.Sprintf("%2d  %s  %-15s  %s", t.ID, subject, t.Status, text.OneLine(why))
+	return fmt.Sprintf("%2d  %s  %-9s  %s", t.ID, subject, TaskWord(t), text.OneLine(why))
 }
 
 // leftText says of an open task without an owner who had it last, and how its landings ended:

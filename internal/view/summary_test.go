@@ -176,10 +176,10 @@ func TestWorkLeftOverSaysWhy(t *testing.T) {
 			{ID: 8, Subject: "tests", Status: muster.Pending, ClaimRole: "tester"},
 		}})
 	same(t, got, `1 of 5 tasks landed on muster/demo, each checked with make; 4 are left: task 5 needs attention
- 5  report                    needs_attention  came back 3 times, last: conflict (muster log --task 5)
- 6  docs                      pending          waits for 5
- 7  a subject that is far...  in_progress      bob's
- 8  tests                     pending          for a tester
+ 5  report                    needs you  came back 3 times, last: conflict (muster log --task 5)
+ 6  docs                      waiting    waits for 5
+ 7  a subject that is far...  working    bob's
+ 8  tests                     ready      for a tester
 
 #  TASK       OWNER  COMMIT   TRIES  CHECK     TIME  TOKENS
 1  tokenizer  alice  9c01d3e      1  ok 0.7s
@@ -214,10 +214,10 @@ func TestATaskThatWasLeftSaysByWhom(t *testing.T) {
 			{ID: 6, Subject: "more", Status: muster.Pending},
 		}})
 	for _, want := range []string{
-		"\n 3  report     pending          alice left it; 2 landings came back, the last: TestCount on the merged tree\n",
-		"\n 4  docs       pending          bob left it; 1 landing came back: conflict in a.go with 2\n",
-		"\n 5  tests      pending          nobody has it now\n",
-		"\n 6  more       pending          nobody has taken it\n",
+		"\n 3  report     ready      alice left it; 2 landings came back, the last: TestCount on the merged tree\n",
+		"\n 4  docs       ready      bob left it; 1 landing came back: conflict in a.go with 2\n",
+		"\n 5  tests      ready      nobody has it now\n",
+		"\n 6  more       ready      nobody has taken it\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

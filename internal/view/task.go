@@ -20,7 +20,7 @@ func Task(p Paint, t muster.Task, now time.Time) string {
 			v.Row(name, value)
 		}
 	}
-	v.Row("status", TaskStatus(t.Status))
+	v.Row("status", TaskState(t))
 	owner := string(t.Owner)
 	if owner != "" && t.ClaimedAt > 0 {
 		owner += " since " + Clock(muster.Time(t.ClaimedAt), now)
@@ -88,8 +88,24 @@ func landingEvidence(l muster.Landed) string {
 	return s
 }
 
-// TaskStatus returns a status in its colour.
-func TaskStatus(s muster.TaskStatus) Cell { return Status(s, muster.Completed, muster.NeedsAttention) }
+// TaskState returns where a task stands, in its colour.
+func TaskState(t muster.Task) Cell {
+	c := Text(TaskWord(t))
+	switch t.Status {
+	case muster.Completed:
+		c.Tone = Good
+	case muster.NeedsAttention:
+		c.Tone = Yours
+	}
+	return c
+}
+
+// RequestState returns where a request stands, in its colour.
+func RequestState(s muster.RequestStatus) Cell {
+	c := Status(s, muster.RequestApproved, muster.RequestRejected, muster.RequestExpired)
+	c.Text = RequestWord(s)
+	return c
+}
 
 // maxTreeDepth limits the indentation of the tree. Deeper tasks stand at that depth and name all tasks that they wait
 // for.
@@ -179,7 +195,7 @@ func Tree(s Screen, all []muster.Task) string {
 		}
 		waits = waits || others != ""
 		indent := strings.Repeat("  ", min(b.level, maxTreeDepth))
-		t.Row(b.task.ID, Text(indent+text.OneLine(b.task.Subject)), TaskStatus(b.task.Status),
+		t.Row(b.task.ID, Text(indent+text.OneLine(b.task.Subject)), TaskState(*b.task),
 			Cell{Text: text.CutColumns(owner, most), Who: text.OneLine(string(b.task.Owner))},
 			text.CutColumns(others, most))
 	}

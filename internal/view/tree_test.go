@@ -21,13 +21,13 @@ func TestTreePutsATaskUnderTheOneItWaitsFor(t *testing.T) {
 		{ID: 6, Subject: "tests", Status: muster.Pending, ClaimRole: "tester"},
 		{ID: 7, Subject: "command line", Status: muster.Pending, DependsOn: ids(2), BlockedBy: ids(2)},
 	})
-	same(t, text, `ID  SUBJECT         STATUS           OWNER     WAITS FOR
- 2  counter         in_progress      alice
- 4    report        pending
- 5      docs        pending                    and 2, 3
- 7    command line  pending
- 3  reader          needs_attention
- 6  tests           pending          a tester
+	same(t, text, `ID  SUBJECT         STATUS     OWNER     WAITS FOR
+ 2  counter         working    alice
+ 4    report        waiting
+ 5      docs        waiting              and 2, 3
+ 7    command line  waiting
+ 3  reader          needs you
+ 6  tests           ready      a tester
 `)
 }
 
@@ -36,9 +36,9 @@ func TestTreeWithoutItsBlockers(t *testing.T) {
 	tree := func(all ...muster.Task) string { return Tree(Screen{Width: 80}, all) }
 	same(t, tree(muster.Task{ID: 1, Subject: "a", Status: muster.Pending},
 		muster.Task{ID: 2, Subject: "b", Status: muster.Pending, BlockedBy: ids(1)}),
-		"ID  SUBJECT  STATUS   OWNER\n 1  a        pending\n 2    b      pending\n")
+		"ID  SUBJECT  STATUS   OWNER\n 1  a        ready\n 2    b      waiting\n")
 	same(t, tree(muster.Task{ID: 2, Subject: "b", Status: muster.Pending, BlockedBy: ids(1, 3)}),
-		"ID  SUBJECT  STATUS   OWNER  WAITS FOR\n 2  b        pending         1, 3\n")
+		"ID  SUBJECT  STATUS   OWNER  WAITS FOR\n 2  b        waiting         1, 3\n")
 }
 
 // chain is n tasks, each behind the one before and half of them behind the first too.

@@ -13,7 +13,7 @@ import (
 )
 
 // stateWidth is the width of the column of states.
-const stateWidth = 8
+const stateWidth = len(view.LookNeedsYou)
 
 // foldedKey is the key of the row that counts the tasks that are finished.
 const foldedKey = "finished"
@@ -65,20 +65,6 @@ func (b boardOptions) rows(all []muster.Task, filter string) []row {
 // taskKey is the key of a task's row.
 func taskKey(id muster.TaskID) string { return fmt.Sprintf("task %d", id) }
 
-// taskState is the state of a task in at most stateWidth letters.
-func taskState(t *muster.Task) string {
-	switch label := view.BoardLabel(*t); label {
-	case "needs_attention":
-		return "given up"
-	case "in_progress":
-		return "working"
-	case "waiting":
-		return "waits"
-	default:
-		return text.OneLine(label)
-	}
-}
-
 // drawTask returns a task in one line: its number, its state, its subject, and its owner where there is room. What
 // needs the user is amber, what has landed green, and what cannot begin yet is faint.
 func (s *teamState) drawTask(r row, width int) cells {
@@ -94,7 +80,7 @@ func (s *teamState) drawTask(r row, width int) cells {
 	case muster.Pending:
 		tone = view.Faint
 	}
-	state := cell{text: text.PadColumns(taskState(t), stateWidth), tone: tone}
+	state := cell{text: text.PadColumns(view.TaskWord(*t), stateWidth), tone: tone}
 	owner := text.CutColumns(text.OneLine(string(t.Owner)), 10)
 	subject := strings.Repeat("  ", r.level) + s.oneLine(t.Subject)
 	ids := len(strconv.Itoa(len(s.o.Tasks))) + 1 // wide enough unless many were deleted

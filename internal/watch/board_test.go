@@ -17,7 +17,7 @@ func TestTheBoardIsFilteredWhileTyping(t *testing.T) {
 	s.keys("esc")
 	s.has("TREE 7", "1 finished")
 	s.keys("space")
-	s.has("1 landed   tokenizer")
+	s.has("1 landed    tokenizer")
 }
 
 func TestWhatWasGivenUpIsTriedAgain(t *testing.T) {

@@ -7,9 +7,9 @@ func TestTheSwitcherGoesThere(t *testing.T) {
 	s.switcher()
 	s.golden("goto-80") // who waits for the user comes first
 	s.keys("tok")
-	s.has("GO TO 1 of 12", ">    1 landed   tokenizer")
+	s.has("GO TO 1 of 12", ">    1 landed    tokenizer")
 	s.keys("enter")
-	s.has("TASK 1 tokenizer", ">  1 landed   tokenizer") // though finished tasks were folded
+	s.has("TASK 1 tokenizer", ">  1 landed    tokenizer") // though finished tasks were folded
 	s.switcher()
 	s.keys("coder", "down", "enter")
 	s.has("> alice", "alice, coder, working")

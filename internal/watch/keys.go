@@ -120,7 +120,7 @@ func answerKeys() []binding {
 			func(m *model) tea.Cmd { return askText(m, "reject, why: ", false) }},
 		{"x", "x", "read: remove", "remove the mail that is shown from your inbox", hasMail,
 			func(m *model) tea.Cmd { return loadMail(m, true) }},
-		{"t", "t", "try again", "let a task that was given up be tried again", isGivenUp, retry},
+		{"t", "t", "try again", "let a task that needs you be tried again", isGivenUp, retry},
 		{"m", "m", "mail", "write mail to the member, or to the owner of the task, that is shown",
 			func(m *model) bool { return m.hasTeam }, writeMail},
 	}

@@ -73,7 +73,7 @@ func (r row) text() string {
 		return fmt.Sprintf("%s %s %s", r.member.Name, r.member.Role, r.member.Subject)
 	case r.task != nil:
 		t := r.task
-		return fmt.Sprintf("%d %s %s %s %s", t.ID, t.Subject, t.Owner, taskState(t), t.ClaimRole)
+		return fmt.Sprintf("%d %s %s %s %s", t.ID, t.Subject, t.Owner, view.TaskWord(*t), t.ClaimRole)
 	}
 	return ""
 }

@@ -48,7 +48,7 @@ func TestARefreshMovesNothing(t *testing.T) {
 	o.Tasks[5].Status = muster.NeedsAttention
 	o.Tasks[3].Status = muster.Completed
 	s.send(changedMsg{overview: o})
-	s.has("TASK 2 counter", ">  2 working  counter")
+	s.has("TASK 2 counter", ">  2 working   counter")
 }
 
 // n goes to what waits for the user, one after the other; d on a member shows what its task has changed.

@@ -136,7 +136,7 @@ func (f frame) title() string {
 			what = "PLAN"
 		}
 		if x.Status != muster.RequestPending {
-			what += " " + string(x.Status)
+			what += " " + view.RequestWord(x.Status)
 		}
 		if x.TaskID != 0 {
 			what += " for " + m.taskName(x.TaskID)

@@ -132,7 +132,8 @@ func (w rowWriter) layOutRequest() {
 		if r.Status == muster.RequestApproved {
 			tone = view.Good
 		}
-		w.add(fmt.Sprintf("%s by %s at %s   %s", r.Status, r.ResolvedBy, view.Clock(muster.Time(r.ResolvedAt), w.o.Now),
+		w.add(fmt.Sprintf("%s by %s at %s   %s", view.RequestWord(r.Status), r.ResolvedBy,
+			view.Clock(muster.Time(r.ResolvedAt), w.o.Now),
 			r.Response), textRow{tone: tone})
 	}
 	w.add(fmt.Sprintf("%s of %s, asked %s, request %s", view.Question(*r), r.From,
@@ -157,7 +158,7 @@ func (w rowWriter) layOutTask(t *muster.Task) {
 	}
 	for _, id := range t.BlockedBy {
 		if b := w.task(id); b != nil {
-			w.add(fmt.Sprintf("  %s   %s %s", w.taskName(id), taskState(b), b.Owner), textRow{})
+			w.add(fmt.Sprintf("  %s   %s %s", w.taskName(id), view.TaskWord(*b), b.Owner), textRow{})
 		}
 	}
 	switch {

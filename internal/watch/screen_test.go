@@ -15,6 +15,7 @@ import (
 
 	"muster"
 	"muster/internal/face"
+	"muster/internal/testing/rawnames"
 	"muster/internal/testing/require"
 	"muster/internal/treediff"
 	"muster/internal/view"
@@ -257,6 +258,9 @@ func (s *screen) golden(name string) {
 	s.Helper()
 	path := filepath.Join("testdata", name+".txt")
 	got := s.picture()
+	for _, raw := range rawnames.Find(got) {
+		s.Errorf("%s: %s", name, raw)
+	}
 	if *update {
 		require.NoError(s, os.WriteFile(path, []byte(got), 0o600))
 	}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"muster"
 	"muster/internal/mailbox"
 	"muster/internal/roster"
+	"muster/internal/testing/rawnames"
 	"muster/internal/testing/require"
 )
 
@@ -94,4 +96,34 @@ func testPanels(t *testing.T, browser context.Context) {
 	p.picture("panels-inbox")
 	value[bool](p, `([...document.querySelectorAll("#detail-body .mail a.button")].at(-1).click(), true)`)
 	p.until(`document.querySelector("#mail-label").textContent.startsWith("Mail to bob") && document.activeElement.id === "mail-text"`)
+}
+
+// The page has words for everything, and no names of the runtime.
+func testPlainWords(t *testing.T, browser context.Context) {
+	w := newWorld(t)
+	scene(w)
+	for _, r := range []muster.Request{
+		{Kind: muster.AskPermission, From: "dave", To: muster.User, TaskID: 5, Plan: "touch x"},
+		{Kind: muster.AskShutdown, From: muster.Lead, To: "erin"},
+	} {
+		require.Value(w.requests().Ask(t.Context(), r))(t)
+	}
+	box := mailbox.New(w.store, w.journal, roster.New(w.store, w.journal, "api-v2").Known)
+	for _, kind := range []muster.MessageType{muster.MailBroadcast, muster.MailResult, muster.MailIdle, muster.MailLanded,
+		muster.MailReturned, muster.MailShutdown, muster.MailShutdownAnswer, muster.MailPlan, muster.MailPlanAnswer, muster.MailError} {
+		for _, to := range []muster.Name{muster.User, muster.Lead} {
+			require.Value(box.Send(t.Context(), muster.Message{Type: kind, From: "alice", To: to, Content: "The text."}))(t)
+		}
+	}
+	p := w.open(browser, 1280, 800)
+	p.until(`document.querySelectorAll(".need").length === 4`)
+	value[bool](p, `(document.querySelectorAll(".filter input, #details, #landed").forEach((e) => { if (!e.checked) e.click(); }), true)`)
+	for hash, text := range map[string]string{"": "dave asks to run", "task/4": "Diff", "task/13": "needs you", "task/5": "permission",
+		"member/alice": "Steps", "inbox": "asks about a plan", "spending": "carol"} {
+		value[bool](p, fmt.Sprintf(`(location.hash = %q, true)`, hash))
+		p.until(fmt.Sprintf(`document.body.innerText.includes(%q)`, text))
+		for _, found := range rawnames.Find(p.text("body")) {
+			t.Errorf("%s: %s", hash, found)
+		}
+	}
 }

@@ -29,6 +29,8 @@ type state struct {
 	IsReplay bool `json:"is_replay,omitempty"`
 	// Unreadable are tasks whose records cannot be read.
 	Unreadable int `json:"unreadable"`
+	// Words are what the page calls states.
+	Words view.Words `json:"words"`
 }
 
 // member is a member as the page shows it.
@@ -53,7 +55,7 @@ type card struct {
 	Subject   string          `json:"subject"`
 	Label     string          `json:"label"`
 	Owner     muster.Name     `json:"owner,omitempty"`
-	DependsOn []muster.TaskID `json:"dependsOn"`
+	DependsOn []muster.TaskID `json:"depends_on"`
 	BlockedBy []muster.TaskID `json:"blockedBy"`
 	Attempts  int             `json:"attempts,omitempty"`
 	Returned  string          `json:"returned,omitempty"`
@@ -97,7 +99,7 @@ func document(o view.Overview) state {
 	v := state{Overview: o, HasTeam: o.Run.StartedAt > 0 || len(o.Members) > 0 || len(o.Tasks) > 0,
 		Now: muster.UnixTime(o.Now), Members: make([]member, 0, len(o.Members)), Tasks: make([]card, 0, len(o.Tasks)),
 		Needs: append([]view.Need{}, o.Needs()...),
-		Spent: view.NewSpending(o.Run, o.Team, o.Spending, nil).Text()}
+		Spent: view.NewSpending(o.Run, o.Team, o.Spending, nil).Text(), Words: view.AllWords()}
 	// What a member does comes from the events where they know more than its record, as in muster status.
 	subject := o.Subjects()
 	for _, m := range o.Members {

@@ -28,7 +28,7 @@ scenes:
     who: [lead]
     turns:
       - do: [{review_plan: {request_id: "${request:${who}}", approve: true}}]
-  - cue: 'Request (?P<asked>[0-9a-f]+) of \w+ \(plan_approval'
+  - cue: 'Request (?P<asked>[0-9a-f]+) of \w+ \(plan for'
     who: [lead]
     turns:
       - do: [{review_plan: {request_id: "${asked}", approve: true}}]

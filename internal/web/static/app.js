@@ -1,5 +1,5 @@
 // The page of one team: it draws the state, follows the stream of events, and answers what needs the user.
-import { ago, arrange, ask, byId, clean, clock, el, followEnd, setText } from "./page.js";
+import { ago, arrange, ask, byId, clean, clock, el, followEnd, setText, setWords, word } from "./page.js";
 import * as board from "./board.js";
 import * as control from "./control.js";
 import * as detail from "./detail.js";
@@ -22,6 +22,7 @@ async function refresh() {
       isStale = false;
       const s = await ask("api/state");
       present = s;
+      setWords(s.words);
       skew = Date.now() / 1000 - s.now;
       trouble("");
       // A reading that failed may have ended after the stream was back, and nothing else would take its word back.
@@ -143,7 +144,7 @@ const title = (n) => n.request ? n.what.replace(/, waits [^,]*$/, "") : n.member
 
 // need shows one thing that waits for the user, with the whole plan and what to do.
 function need(n) {
-  const kind = n.task ? "given up" : n.member ? "model" : n.name === "budget" ? n.name : "";
+  const kind = n.task ? "task" : n.member ? "model" : n.name === "budget" ? n.name : "";
   const box = el("article", { class: "need", "data-name": n.name, tabindex: -1 }, kind && el("p", { class: "kind" }, kind),
     el("strong", { "data-text": title(n), "data-since": n.request?.created_at },
       title(n) + (n.request ? `, waits ${ago(state.now - n.request.created_at)}` : "")));
@@ -190,7 +191,7 @@ function need(n) {
     try {
       const d = await ask("api/answer", { id: q.request_id, approve, scope, text: text.value.trim() });
       setText(note, (d.first ? "You: " : `Answered before by ${d.request.resolved_by || "somebody else"}: `)
-        + d.request.status + ({ run: " for this run", always: " for good" }[d.request.scope] || "") + (d.request.response ? `, "${d.request.response}"` : ""));
+        + word("requests", d.request.status) + ({ run: " for this run", always: " for good" }[d.request.scope] || "") + (d.request.response ? `, "${d.request.response}"` : ""));
       text.remove();
       for (const b of buttons) b.remove();
       box.classList.add("answered");

@@ -1,12 +1,12 @@
 // The board: tasks in columns by how deep they wait for others, with lines from each task to those that wait for it.
-import { el, clean, byId } from "./page.js";
+import { el, clean, byId, word } from "./page.js";
 
 const width = 208, height = 62, gapX = 52, gapY = 10, margin = 14;
 const mostInColumn = 60; // more are behind a button: nobody reads a thousand at once
 const ranks = { needs_attention: 0, landing: 1, in_progress: 2, ready: 3, waiting: 4, landed: 6, done: 6 };
-const names = { needs_attention: "needs you", in_progress: "in progress", done: "done without a change" };
 
-export const labelName = (label) => names[label] || label;
+// labelName is the word of a task's state. The board has room to say what done means.
+export const labelName = (label) => label === "done" ? "done without a change" : word("tasks", label);
 
 let tasks = [], expanded = new Set(), last = "";
 
@@ -27,7 +27,7 @@ function depths(shown) {
     const stack = [first], open = new Set();
     while (stack.length) {
       const id = stack[stack.length - 1];
-      const on = (shown.get(id).dependsOn || []).filter((d) => shown.has(d));
+      const on = (shown.get(id).depends_on || []).filter((d) => shown.has(d));
       const missing = open.has(id) ? [] : on.filter((d) => !depth.has(d) && !open.has(d));
       open.add(id);
       if (missing.length) { stack.push(...missing); continue; }
@@ -44,7 +44,7 @@ function layout(shown) {
   const columns = [], rows = new Map();
   for (const [id, d] of depths(shown)) (columns[d] ||= []).push(shown.get(id));
   const beside = (t) => {
-    const on = (t.dependsOn || []).filter((d) => rows.has(d));
+    const on = (t.depends_on || []).filter((d) => rows.has(d));
     return on.length ? on.reduce((n, d) => n + rows.get(d), 0) / on.length : 0;
   };
   for (const c of columns) {
@@ -61,7 +61,7 @@ export function draw() {
   const isAllOver = tasks.every(isOver); // then what has landed is all that there is to see
   const found = tasks.filter((t) => words.length ? matches(t, words) : byId("landed").checked || isAllOver || !isOver(t));
   // What would look the same is not drawn again: the focus and the place of the reader stay.
-  const key = JSON.stringify([found.map((t) => [t.id, t.subject, t.label, t.owner, t.dependsOn, t.returned]), [...expanded], tasks.length]);
+  const key = JSON.stringify([found.map((t) => [t.id, t.subject, t.label, t.owner, t.depends_on, t.returned]), [...expanded], tasks.length]);
   if (key === last) return;
   last = key;
   const focused = document.activeElement?.dataset?.task;
@@ -124,7 +124,7 @@ function edges(shown, places, right, bottom) {
   svg.setAttribute("height", bottom);
   for (const task of shown) {
     const to = places.get(task.id);
-    for (const id of task.dependsOn || []) {
+    for (const id of task.depends_on || []) {
       const from = places.get(id);
       if (!from || !to) continue;
       const x1 = from[0] + width, y1 = from[1] + height / 2, x2 = to[0], y2 = to[1] + height / 2, bend = gapX * 0.6;

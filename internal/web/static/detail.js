@@ -1,6 +1,6 @@
 // The panel at the side: a task with its diff, the conversation of a member, or what was spent. The address of the page
 // says which, so that the way back of the browser leads back.
-import { ago, arrange, ask, byId, clean, day, el, followEnd, pieces, setText } from "./page.js";
+import { ago, arrange, ask, byId, clean, day, el, followEnd, pieces, setText, word } from "./page.js";
 import { labelName } from "./board.js";
 import { markdown } from "./markdown.js";
 import * as replay from "./replay.js";
@@ -114,8 +114,8 @@ async function drawTask(of) {
   if (t.description) parts.push(el("div", { class: "text-box" }, markdown(t.description)));
   parts.push(...needs.map(drawNeed));
   for (const q of d.requests.filter((q) => !needs.some((n) => n.request?.request_id === q.request_id))) {
-    const answer = q.resolved_by ? `, ${q.status} by ${q.resolved_by}${q.response ? ": " + q.response : ""}` : ", waits for an answer";
-    parts.push(el("h3", {}, `${q.kind === "shutdown" ? "shutdown" : "plan"} of ${q.from}${answer}`));
+    const answer = q.resolved_by ? `, ${word("requests", q.status)} by ${q.resolved_by}${q.response ? ": " + q.response : ""}` : ", waits for an answer";
+    parts.push(el("h3", {}, `${["shutdown", "permission"].includes(q.kind) ? q.kind : "plan"} of ${q.from}${answer}`));
     if (q.plan) parts.push(el("div", { class: "text-box" }, markdown(q.plan)));
   }
   if (t.sides) parts.push(el("h3", {}, "Both sides"), el("pre", { class: "text-box", tabindex: 0, role: "group", "aria-label": "Both sides" }, t.sides));
@@ -352,7 +352,7 @@ async function drawInbox(of) {
   if (of !== shown || of.key === key) return;
   of.key = key;
   const names = (getState()?.members || []).map((m) => m.name);
-  const mail = (m) => el("article", { class: "mail" }, el("p", { class: "faint" }, el("strong", {}, m.from), `  ${m.type === "message" ? "" : m.type.replaceAll("_", " ") + "  "}${day(m.timestamp)}`,
+  const mail = (m) => el("article", { class: "mail" }, el("p", { class: "faint" }, el("strong", {}, m.from), `  ${word("mails", m.type) && word("mails", m.type) + "  "}${day(m.timestamp)}`,
     ...(m.task_id ? ["  ", el("a", { href: "#task/" + m.task_id }, "task " + m.task_id)] : [])), markdown(m.content || m.plan || ""),
     m.to === "user" && names.includes(m.from) && !isReplay() && el("a", { href: `#member/${encodeURIComponent(m.from)}/mail`, class: "button item" }, "Answer " + (m.from === "lead" ? "the lead" : m.from)));
   const parts = [];

@@ -53,6 +53,11 @@ export function ago(seconds) {
   return s < 172800 ? Math.round(s / 3600) + "h" : Math.round(s / 86400) + "d";
 }
 
+// word is what a state is called: a value of kind "tasks", "requests" or "mails", as the server says.
+let words = {};
+export function setWords(all) { words = all; }
+export const word = (kind, value) => words[kind]?.[value] ?? value.replaceAll("_", " ");
+
 // clock is the time of day, and day also the date where it is not today's. Both are as in the timeline, which is as in
 // all faces, whatever the browser's language has.
 export const clock = (seconds) => new Date(seconds * 1000).toTimeString().slice(0, 8);
