@@ -137,7 +137,7 @@ scenes:
 		r.ends(3, time.Hour)
 		h.heard("lead", "Task #1 (hard) needs attention: given back 3 times, last: cannot", 1)
 		mail := h.waiting(muster.User)
-		if len(mail) != 1 || !strings.Contains(mail[0].Content, "needs attention") {
+		if len(mail) != 1 || !strings.Contains(mail[0].Content, "needs you") {
 			t.Errorf("the user's mail: %+v", mail)
 		}
 		if got := h.task(1); got.Status != muster.NeedsAttention || got.Attempts != 3 || h.task(2).Status != muster.Pending {
