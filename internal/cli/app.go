@@ -241,7 +241,7 @@ func (a *App) root() *cobra.Command {
 		{"look", "What goes on",
 			[]*cobra.Command{newStatusCommand(a), inTerminal(newWatchCommand(a)), newCostCommand(a),
 				newLogCommand(a), newContextCommand(a), newDiffCommand(a), newWhyCommand(a), newReviewCommand(a),
-				inTerminal(newWebCommand(a)),
+				inTerminal(newWebCommand(a)), newShareCommand(a),
 				requestCommands{a}.list(),
 				requestCommands{a}.decide(true, "approve ID [TEXT]", "say yes to a question"),
 				requestCommands{a}.decide(false, "reject ID [WHY]", "say no to a question")}},

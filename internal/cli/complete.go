@@ -114,6 +114,7 @@ func (a *App) registerCompletions(root *cobra.Command) {
 		"archive restore":       archiveNames,
 		"merge":                 archiveNames,
 		"web":                   archiveNames,
+		"share":                 archiveNames,
 	} {
 		path, flag, isFlag := strings.Cut(path, " --")
 		command, _, err := root.Find(strings.Fields(path))

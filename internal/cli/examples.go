@@ -28,6 +28,7 @@ var examples = map[string][2]string{
 	"review": {`muster review 3 words.go:12 "this counts empty words too"`,
 		`muster review 3 words.go:12 - < comment.txt`},
 	"web":           {`muster web`, `muster web --addr 127.0.0.1:7310 --no-open`},
+	"share":         {`muster share`, `muster share 20261121-090148 -o run.html`},
 	"requests":      {`muster requests`, `muster requests --all`},
 	"requests show": {`muster requests`, `muster requests show req-1`},
 	"approve":       {`muster approve req-1`, `muster approve req-1 --run`},

@@ -35,7 +35,7 @@ var documents = map[string]any{
 	"landing": &view.QueuedLanding{},
 	"status":  &status{}, "run": &muster.Run{}, "task": &muster.Task{}, "member": &muster.Member{}, "stopped": &team.StopResult{}, "mail": &muster.Message{},
 	"request": &muster.Request{}, "question": &face.Question{}, "lane": &muster.Lane{}, "window": &view.Window{}, "event": &muster.Event{}, "setting": &config.Value{}, "proposal": &proposal{}, "proposal of settings": &initResult{}, "hook": &hookFields{}, "finding": &workspace.Finding{}, "archive": &workspace.ArchivedTeam{},
-	"version": &build{}, "merge": &team.Merged{}, "undo": &team.Undone{}, "pr": &team.PullRequest{}, "clean": &team.Cleanable{}, "receipt": &team.Receipt{}, "kept receipt": &team.CheckReceipt{}, "role": &roleFields{}, "memory": &remembered{}, "MCP server": &mcpFields{}, "drill": &drillReport{}, "drilled goal": &drillGoal{}, "cost": &view.Spending{}, "sum": &spend.Sum{},
+	"shared run": &sharedFile{}, "version": &build{}, "merge": &team.Merged{}, "undo": &team.Undone{}, "pr": &team.PullRequest{}, "clean": &team.Cleanable{}, "receipt": &team.Receipt{}, "kept receipt": &team.CheckReceipt{}, "role": &roleFields{}, "memory": &remembered{}, "MCP server": &mcpFields{}, "drill": &drillReport{}, "drilled goal": &drillGoal{}, "cost": &view.Spending{}, "sum": &spend.Sum{},
 }
 
 func fill(v reflect.Value) {

@@ -44,14 +44,9 @@ func newWebCommand(a *App) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		// What models and tools say reaches the page without secrets, as it reaches a terminal.
-		s := web.New(o.Team)
-		s.Hide, s.Now, s.Hosts, s.Replay = a.secrets.Bytes, a.Now, hosts, isArchive
+		s := pageOf(a, o)
+		s.Hosts, s.Replay = hosts, isArchive
 		s.Launch, s.Merge = launcher(a), merger(o.Team)
-		// Without settings that can be read, the page shows tokens and no share of a window.
-		if settings, _, err := o.workspace.Settings(nil); err == nil {
-			s.Window = func(model string) int { return knownModel(settings, model, a.Env).Window }
-		}
 		if err := printAddress(a, s.URL(l)); err != nil {
 			return err
 		}
@@ -65,6 +60,18 @@ func newWebCommand(a *App) *cobra.Command {
 		return s.Serve(c.Context(), l)
 	}
 	return c
+}
+
+// pageOf returns a server for the page of a team. What models and tools have said reaches the page without secrets, as
+// it reaches a terminal.
+func pageOf(a *App, o opened) *web.Server {
+	s := web.New(o.Team)
+	s.Hide, s.Now = a.secrets.Bytes, a.Now
+	// Without settings that can be read, the page shows tokens and no share of a window.
+	if settings, _, err := o.workspace.Settings(nil); err == nil {
+		s.Window = func(model string) int { return knownModel(settings, model, a.Env).Window }
+	}
+	return s
 }
 
 func printAddress(a *App, url string) error {

@@ -30,6 +30,7 @@ type replay struct {
 	pos   muster.Pos // after the last event that is in past
 	at    float64    // the time that was looked at
 	lines []face.Event
+	most  int // lines that are kept; 0: all
 }
 
 // past reads how the team stood at a time, with the timeline before it.
@@ -40,27 +41,36 @@ func (s *Server) past(r *http.Request) (any, error) {
 	}
 	s.reading.Lock()
 	defer s.reading.Unlock()
-	ctx := r.Context()
-	if err := s.rewind(ctx, at); err != nil {
+	// The lock is held until the answer is made, because a second page may look at another time meanwhile.
+	v, err := s.pastAt(r.Context(), at, pastEvents)
+	if err != nil {
 		return nil, err
 	}
-	// The lock is held until the answer is made, because a second page may look at another time meanwhile.
+	return struct {
+		state
+		Events []face.Event `json:"events"`
+	}{v, append([]face.Event{}, s.replay.lines...)}, nil
+}
+
+// pastAt returns the state at a time, and leaves the timeline before it in s.replay: the last lines of it, at least
+// most. The caller holds s.reading.
+func (s *Server) pastAt(ctx context.Context, at float64, most int) (v state, err error) {
+	if err := s.rewind(ctx, at, most); err != nil {
+		return v, err
+	}
 	p := s.replay
 	// A reading that fails in the middle would go on with a state in part, so it begins anew.
 	if err := p.read(ctx, s.team.Journal(), at); err != nil {
 		s.replay = nil
-		return nil, err
+		return v, err
 	}
-	v := document(p.past.Overview(muster.Time(at)))
+	v = document(p.past.Overview(muster.Time(at)))
 	v.Root, v.IsReplay = s.team.Root(), s.Replay
-	return struct {
-		state
-		Events []face.Event `json:"events"`
-	}{v, append([]face.Event{}, p.lines...)}, nil
+	return v, nil
 }
 
 // rewind begins at the beginning of the run if a time lies before what was read.
-func (s *Server) rewind(ctx context.Context, at float64) error {
+func (s *Server) rewind(ctx context.Context, at float64, most int) error {
 	run, err := s.team.LastRun(ctx)
 	if err != nil || s.replay != nil && s.replay.run == run.StartedAt && s.replay.at <= at {
 		return err
@@ -71,7 +81,7 @@ func (s *Server) rewind(ctx context.Context, at float64) error {
 		return err
 	}
 	run.Team = cmp.Or(run.Team, s.team.Name(ctx))
-	s.replay = &replay{run: run.StartedAt, past: face.NewPast(run, tasks), words: face.Words{}}
+	s.replay = &replay{run: run.StartedAt, past: face.NewPast(run, tasks), most: most}
 	return nil
 }
 
@@ -98,8 +108,8 @@ func (p *replay) read(ctx context.Context, j *journal.Journal, at float64) error
 			continue // the words of an earlier run name its tasks, and are not shown
 		}
 		// The older half goes at once, so that not each event moves all the others.
-		if p.lines = append(p.lines, lines...); len(p.lines) > 2*pastEvents {
-			p.lines = slices.Clone(p.lines[len(p.lines)-pastEvents:])
+		if p.lines = append(p.lines, lines...); p.most > 0 && len(p.lines) > 2*p.most {
+			p.lines = slices.Clone(p.lines[len(p.lines)-p.most:])
 		}
 	}
 	return nil

@@ -19,7 +19,9 @@
 // to its page, and its state names the run and nothing of the present. All else is asked for as by a page that looks
 // back beside a team at work (past.go).
 //
-// Read web.go first, then guard.go, state.go, events.go, read.go, past.go, change.go and control.go.
+// Share makes one file of the page with a run in it, which needs no server (share.go, inline.go).
+//
+// Read web.go first, then guard.go, state.go, events.go, read.go, past.go, change.go, control.go and share.go.
 package web
 
 import (

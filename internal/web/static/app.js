@@ -1,5 +1,5 @@
 // The page of one team: it draws the state, follows the stream of events, and answers what needs the user.
-import { ago, arrange, ask, byId, clean, clock, el, followEnd, setText, setWords, word } from "./page.js";
+import { ago, arrange, ask, byId, clean, clock, day, el, followEnd, setText, setWords, word } from "./page.js";
 import * as board from "./board.js";
 import * as control from "./control.js";
 import * as detail from "./detail.js";
@@ -78,7 +78,7 @@ function listen(name) {
 }
 
 function lost(how) {
-  const texts = { "": present?.is_replay ? "replay" : present?.alive ? "live" : "connected", lost: "connection lost, trying again ...", refused: "not connected" };
+  const texts = { "": present?.shared_at ? "as of " + day(present.shared_at) : present?.is_replay ? "replay" : present?.alive ? "live" : "connected", lost: "connection lost, trying again ...", refused: "not connected" };
   byId("link").classList.toggle("lost", how !== "");
   byId("link").dataset.how = how;
   setText(byId("link"), texts[how]);
@@ -272,7 +272,7 @@ setInterval(() => { if (!document.hidden && state?.alive && !replay.isOn()) tick
 
 // addEvents adds to the timeline.
 const timeline = byId("events"), end = followEnd(timeline, (follows) => { byId("follow").hidden = follows; });
-let day = "", coming = [], isDue = false, kept; // kept is the timeline of the present while the past is shown
+let lastDay = "", coming = [], isDue = false, kept; // kept is the timeline of the present while the past is shown
 const line = (e) => {
   const at = new Date(e.at * 1000), text = el("span", { class: "text " + (e.tone || "") }, e.text);
   if (e.task) text.replaceChildren(el("a", { href: "#task/" + e.task }, e.text));
@@ -289,7 +289,7 @@ function addEvents(events) {
     const lines = document.createDocumentFragment();
     for (const e of coming.splice(0).slice(-mostEvents)) {
       const today = new Date(e.at * 1000).toLocaleDateString();
-      if (today !== day) lines.append(el("li", { class: "day" }, day = today));
+      if (today !== lastDay) lines.append(el("li", { class: "day" }, lastDay = today));
       lines.append(line(e));
     }
     if (kept) {

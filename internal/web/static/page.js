@@ -1,5 +1,7 @@
 // What all parts of the page use. Texts come from models, files and other programs: they become text nodes here and
 // nowhere anything else, and characters that steer or reorder text are made visible.
+import * as shared from "./shared.js";
+
 export const byId = (id) => document.getElementById(id);
 
 const unsafe = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
@@ -66,8 +68,10 @@ export function day(seconds) {
   return (date === new Date().toLocaleDateString() ? "" : date + " ") + clock(seconds);
 }
 
-// ask reads from the server, or sends to it where there is a body. Its errors have the hint of what to do.
+// ask reads from the server, or sends to it where there is a body. Its errors have the hint of what to do. It is the only
+// way to data: in a file of muster share it reads what is in the file.
 export async function ask(path, body) {
+  if (shared.isShared) return shared.answer(path);
   const options = body === undefined ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
   const answer = await fetch(path, options);
   if (answer.status === 401) {
