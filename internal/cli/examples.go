@@ -27,7 +27,7 @@ var examples = map[string][2]string{
 	"why":     {`muster why words.go:12`, `muster why words.go:12 --json`},
 	"review": {`muster review 3 words.go:12 "this counts empty words too"`,
 		`muster review 3 words.go:12 - < comment.txt`},
-	"web":           {`muster web`, `muster web --addr 127.0.0.1:7310 --no-open`},
+	"web":           {`muster web --addr 127.0.0.1:7310 --no-open`, `muster web --phone`},
 	"share":         {`muster share`, `muster share 20261121-090148 -o run.html`},
 	"requests":      {`muster requests`, `muster requests --all`},
 	"requests show": {`muster requests`, `muster requests show req-1`},

@@ -86,7 +86,7 @@ func (l laneCommands) pass(ctx context.Context, s sandbox.Server, noOpen bool) e
 	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
 	defer stop()
 	url := "http://" + listener.Addr().String() + "/"
-	if err := printAddress(l.App, url); err != nil {
+	if err := printAddress(l.App, webAddress{URL: url}); err != nil {
 		return err
 	}
 	fmt.Fprintln(l.Stderr, "Ctrl-C ends this; the server goes on")

@@ -16,8 +16,8 @@ import (
 // newWebCommand returns muster web, which shows the team in a browser until it is interrupted. It opens where there is
 // no team yet too: the page says so, and shows the team once there is one.
 func newWebCommand(a *App) *cobra.Command {
-	var addr string
-	var noOpen bool
+	var addr, phone string
+	var noOpen, yes bool
 	var hosts []string
 	c := &cobra.Command{Use: "web [ARCHIVE]", Args: namedArgs("[ARCHIVE]"),
 		Short: "the team in a browser: what needs you, the board, conversations, differences",
@@ -25,11 +25,19 @@ func newWebCommand(a *App) *cobra.Command {
 			"  ssh -L 7310:127.0.0.1:7310 HOST     with  muster web --addr 127.0.0.1:7310\n" +
 			"Where an editor or a dev container forwards the port to another name, --host says which.\n" +
 			"With a name of muster archive list it shows how that team worked, and changes nothing.\n" +
+			"--phone pairs one phone of the local network by a QR code. It reads, answers requests and writes to\n" +
+			"the lead. Nothing is encrypted there: the network can listen.\n" +
 			"Ctrl-C ends it; the team goes on."}
 	c.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "listen on `HOST:PORT`; port 0 is any that is free")
 	c.Flags().StringSliceVar(&hosts, "host", nil, "answer to this `NAME` too, at which a forwarded port is reached")
 	c.Flags().BoolVar(&noOpen, "no-open", false, "start no browser")
+	c.Flags().StringVar(&phone, "phone", "", "let one phone of the local network in too, at `ADDRESS` of this machine")
+	c.Flags().Lookup("phone").NoOptDefVal = defaultRoute
+	c.Flags().BoolVar(&yes, "yes", false, "open the page to the network with --phone, and do not ask")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if yes && phone == "" {
+			return &usageError{c.CommandPath(), "--yes answers the question of --phone"}
+		}
 		open, isArchive := a.open, len(args) > 0
 		if isArchive {
 			open = func(ctx context.Context) (opened, error) { return openArchive(ctx, a, args[0]) }
@@ -39,16 +47,32 @@ func newWebCommand(a *App) *cobra.Command {
 			return err
 		}
 		defer o.close()
+		var door *phoneDoor
+		s := pageOf(a, o)
+		if phone != "" {
+			at, others, err := phoneAsked(c.Context(), a, phone, yes)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = at.Close() }() // Serve has closed it, if it came to that
+			door = newPhoneDoor(a, s, at, others)
+		}
 		// The port is taken before the address is printed: what is printed answers at once.
 		l, err := web.Listen(c.Context(), addr)
 		if err != nil {
 			return err
 		}
-		s := pageOf(a, o)
 		s.Hosts, s.Replay = hosts, isArchive
 		s.Launch, s.Merge = launcher(a), merger(o.Team)
-		if err := printAddress(a, s.URL(l)); err != nil {
+		address := webAddress{URL: s.URL(l)}
+		if door != nil {
+			address.PhoneURL = door.Invite()
+		}
+		if err := printAddress(a, address); err != nil {
 			return err
+		}
+		if door != nil && !a.json {
+			door.show(address.PhoneURL)
 		}
 		fmt.Fprintln(a.Stderr, "Ctrl-C ends the page; the team goes on")
 		if a.endsProcess && !noOpen && !a.json && a.screen(a.Stdout).Width > 0 {
@@ -57,7 +81,11 @@ func newWebCommand(a *App) *cobra.Command {
 			openBrowser(c.Context(), a.env, s.TicketURL(l))
 		}
 		// An interruption is the way to end it, and no failure.
-		return s.Serve(c.Context(), l)
+		serve := func(ctx context.Context) error { return s.Serve(ctx, l) }
+		if door != nil {
+			return door.serve(c.Context(), serve)
+		}
+		return serve(c.Context())
 	}
 	return c
 }
@@ -74,8 +102,14 @@ func pageOf(a *App, o opened) *web.Server {
 	return s
 }
 
-func printAddress(a *App, url string) error {
-	err := a.print(map[string]string{"url": url}, func(view.Screen) string { return url + "\n" })
+// webAddress is what muster web prints with --json.
+type webAddress struct {
+	URL      string `json:"url"`
+	PhoneURL string `json:"phone_url,omitempty"`
+}
+
+func printAddress(a *App, address webAddress) error {
+	err := a.print(address, func(view.Screen) string { return address.URL + "\n" })
 	if w, ok := a.Stdout.(*redact.Writer); ok { // what it holds back would be the end of the address
 		_ = w.Flush()
 	}

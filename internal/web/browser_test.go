@@ -150,7 +150,7 @@ func TestBrowser(t *testing.T) {
 	t.Run("question", func(t *testing.T) { testQuestion(t, browser) })
 	for name, test := range map[string]func(*testing.T, context.Context){"looks": testLooks, "keys": testKeys, "replay": testReplay,
 		"only a replay": testOnlyReplay, "lines": testLines, "words": testWords, "lost": testLost, "control": testControl,
-		"cards": testCards, "share": testShare, "large share": testLargeShare, "focus": testFocus, "panels": testPanels, "conversation": testConversation, "thinking": testThinking, "plain words": testPlainWords} {
+		"cards": testCards, "phone": testPhone, "share": testShare, "large share": testLargeShare, "focus": testFocus, "panels": testPanels, "conversation": testConversation, "thinking": testThinking, "plain words": testPlainWords} {
 		t.Run(name, func(t *testing.T) { tier.All(t); test(t, browser) })
 	}
 }

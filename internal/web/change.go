@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -26,17 +27,24 @@ func decode(r *http.Request, v any) error {
 	return nil
 }
 
+// answerSent is an answer to a request as a page sends it.
+type answerSent struct {
+	ID      muster.RequestID    `json:"id"`
+	Approve *bool               `json:"approve"`
+	Scope   muster.RequestScope `json:"scope"` // "", run or always
+	Text    string              `json:"text"`
+}
+
 // decide answers a request as the user. The first answer of all faces stands, and the page is told which that is.
 func (s *Server) decide(r *http.Request) (any, error) {
-	var in struct {
-		ID      muster.RequestID    `json:"id"`
-		Approve *bool               `json:"approve"`
-		Scope   muster.RequestScope `json:"scope"` // "", run or always
-		Text    string              `json:"text"`
-	}
+	var in answerSent
 	if err := decode(r, &in); err != nil {
 		return nil, err
 	}
+	return s.decideSent(r.Context(), in)
+}
+
+func (s *Server) decideSent(ctx context.Context, in answerSent) (any, error) {
 	if in.Approve == nil { // an answer that is left out is no "no"
 		return nil, muster.Errorf(muster.Invalid, "the request says neither yes nor no")
 	}
@@ -44,23 +52,30 @@ func (s *Server) decide(r *http.Request) (any, error) {
 		return nil, muster.Errorf(muster.Invalid, "a scope is run or always, not %q", string(in.Scope))
 	}
 	// Being second is no error: the other face has decided, and the page shows what.
-	q, isFirst, err := s.team.Requests().AnswerFor(r.Context(), in.ID, *in.Approve, in.Scope, in.Text)
+	q, isFirst, err := s.team.Requests().AnswerFor(ctx, in.ID, *in.Approve, in.Scope, in.Text)
 	return decision{q, isFirst}, err
 }
 
+// mailSent is a mail as a page sends it.
+type mailSent struct {
+	To   muster.Name `json:"to"`
+	Text string      `json:"text"`
+}
+
 func (s *Server) mail(r *http.Request) (any, error) {
-	var in struct {
-		To   muster.Name `json:"to"`
-		Text string      `json:"text"`
-	}
+	var in mailSent
 	if err := decode(r, &in); err != nil {
 		return nil, err
 	}
+	return s.sendMail(r.Context(), in)
+}
+
+func (s *Server) sendMail(ctx context.Context, in mailSent) (any, error) {
 	if strings.TrimSpace(in.Text) == "" {
 		return nil, muster.Errorf(muster.Invalid, "the mail is empty, so nothing was sent")
 	}
 	// It is durable when this returns, so the page may clear what was typed.
-	return s.team.Mail().Send(r.Context(), in.To, in.Text)
+	return s.team.Mail().Send(ctx, in.To, in.Text)
 }
 
 func (s *Server) comment(r *http.Request) (any, error) {

@@ -21,13 +21,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 // right, and no handler runs before all is checked.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", policy)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cache-Control", "no-store")
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		setHeaders(w.Header())
 		name, ok := s.checkHost(r.Host)
 		if !ok {
 			refuse(w, http.StatusForbidden, "this server answers only to the address that muster web has printed; "+
@@ -43,7 +37,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 				"each start of it has another one")
 			return
 		}
-		if status, why := s.checkSource(r); why != "" {
+		if status, why := checkSource(r, s.isNamed); why != "" {
 			refuse(w, status, why)
 			return
 		}
@@ -51,6 +45,16 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		next.ServeHTTP(w, r)
 	})
+}
+
+// setHeaders sets what browsers have to know of each answer.
+func setHeaders(h http.Header) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 }
 
 // checkHost reports whether a request was sent to the address that is listened on, to localhost at its port, or to one
@@ -94,13 +98,14 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request, cookie string)
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
 // checkSource refuses what a page of another origin has sent. Browsers name the origin with each POST, and pages cannot
-// send JSON to another origin without asking first, which this server never allows.
-func (s *Server) checkSource(r *http.Request) (status int, why string) {
+// send JSON to another origin without asking first, which this server never allows. isNamed says which origins are the
+// page's beside that of the request's host; nil: none is.
+func checkSource(r *http.Request, isNamed func(host string) bool) (status int, why string) {
 	origin := r.Header.Get("Origin")
 	// A wrong origin is refused for GET too: its page cannot read the answer, but could measure how long it takes. What
 	// forwards to here may have encrypted, and may say localhost in place of the name in the browser.
 	_, outer, _ := strings.Cut(origin, "://")
-	if origin != "" && origin != "http://"+r.Host && !s.isNamed(outer) {
+	if origin != "" && origin != "http://"+r.Host && (isNamed == nil || !isNamed(outer)) {
 		return http.StatusForbidden, "the request comes from another page"
 	}
 	// Other ports of this machine are the same site, and may be anybody's.
@@ -130,6 +135,11 @@ func refuse(w http.ResponseWriter, status int, why string) {
 	_, _ = w.Write([]byte("muster: " + why + "\n"))
 }
 
+// refusal is the error for what may not be done from where it was asked. It says why.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
 // statuses are those of errors by their codes. Others are failures of this program or of its machine.
 var statuses = map[muster.Code]int{muster.NotFound: http.StatusNotFound, muster.Invalid: http.StatusBadRequest,
 	muster.Held: http.StatusConflict, muster.Fenced: http.StatusConflict}
@@ -138,6 +148,10 @@ var statuses = map[muster.Code]int{muster.NotFound: http.StatusNotFound, muster.
 func (s *Server) answer(do func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v, err := do(r)
+		if why, ok := errors.AsType[refusal](err); ok {
+			refuse(w, http.StatusForbidden, string(why))
+			return
+		}
 		status := http.StatusOK
 		if err != nil {
 			status = http.StatusInternalServerError

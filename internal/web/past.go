@@ -33,6 +33,12 @@ type replay struct {
 	most  int // lines that are kept; 0: all
 }
 
+// pastState is how a team stood at a time, with the timeline before it.
+type pastState struct {
+	state
+	Events []face.Event `json:"events"`
+}
+
 // past reads how the team stood at a time, with the timeline before it.
 func (s *Server) past(r *http.Request) (any, error) {
 	at, err := strconv.ParseFloat(r.URL.Query().Get("at"), 64)
@@ -46,10 +52,7 @@ func (s *Server) past(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return struct {
-		state
-		Events []face.Event `json:"events"`
-	}{v, append([]face.Event{}, s.replay.lines...)}, nil
+	return pastState{v, append([]face.Event{}, s.replay.lines...)}, nil
 }
 
 // pastAt returns the state at a time, and leaves the timeline before it in s.replay: the last lines of it, at least

@@ -75,7 +75,7 @@ func TestShareIsWhatTheServerShows(t *testing.T) {
 	w.past()
 	w.members("alice")
 	w.aliceSays(strings.Repeat("what a large run says. ", mostText/23), strings.Repeat("x", 10))
-	for i := range 80 {
+	for i := range 60 {
 		w.aliceSays(strings.Repeat(fmt.Sprint("reply ", i, " "), 2000))
 	}
 	page, said := share(w, "")
@@ -201,7 +201,7 @@ func testShare(t *testing.T, browser context.Context) {
 func testLargeShare(t *testing.T, browser context.Context) {
 	w := newWorld(t)
 	scene(w)
-	for i := range 80 {
+	for i := range 60 {
 		w.aliceSays(strings.Repeat(fmt.Sprint("reply ", i, " "), 2000))
 	}
 	page, said := share(w, "")

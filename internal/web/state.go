@@ -27,6 +27,8 @@ type state struct {
 	// IsReplay says that the page shows the past alone: it opens the replay at once, follows nothing, and offers
 	// nothing that would be refused.
 	IsReplay bool `json:"is_replay,omitempty"`
+	// IsPhone says that the page is on a paired phone, and offers only what a phone may do.
+	IsPhone bool `json:"is_phone,omitempty"`
 	// SharedAt is when muster share made a file of the page, in Unix seconds; 0: the page has a server.
 	SharedAt float64 `json:"shared_at,omitempty"`
 	// Unreadable are tasks whose records cannot be read.

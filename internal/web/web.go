@@ -11,6 +11,9 @@
 //   - Only POST with a body of JSON changes anything, and only from the page's own origin.
 //   - The page may load and connect to nothing but this server, and sets texts as texts, never as HTML.
 //
+// Phone is a second entrance to the page, for one device of the local network (phone.go). It reads and answers, and the
+// routes say what else it may not do.
+//
 // State is read when the page asks (state.go, read.go). The page asks when a message of its stream says that something
 // has changed (events.go). A message of the stream has a position of the journal as its id. A page that lost the stream
 // goes on from there, also when the server has been started again meanwhile.
@@ -21,7 +24,8 @@
 //
 // Share makes one file of the page with a run in it, which needs no server (share.go, inline.go).
 //
-// Read web.go first, then guard.go, state.go, events.go, read.go, past.go, change.go, control.go and share.go.
+// Read web.go first, then guard.go, state.go, events.go, read.go, past.go, change.go, control.go, share.go
+// and phone.go.
 package web
 
 import (
@@ -31,7 +35,7 @@ import (
 	"encoding/hex"
 	"net"
 	"net/http"
-	"strings"
+	"path"
 	"sync"
 	"time"
 
@@ -138,10 +142,15 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.mu.Lock()
 	s.host = l.Addr().String()
 	s.mu.Unlock()
+	return serveAt(ctx, l, s.handler())
+}
+
+// serveAt answers at an address until ctx ends.
+func serveAt(ctx context.Context, l net.Listener, handler http.Handler) error {
 	// The contexts of requests end with ctx, so that no stream keeps the server.
 	// Streams have no end, so there is no limit on how long an answer takes to write.
-	h := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx }}
+	h := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
+		IdleTimeout: 2 * time.Minute, BaseContext: func(net.Listener) context.Context { return ctx }}
 	served := make(chan error, 1)
 	go func() { served <- h.Serve(l) }()
 	select {
@@ -158,59 +167,79 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-func (s *Server) handler() http.Handler {
-	m := http.NewServeMux()
+// route is what answers requests of a method and a path.
+type route struct {
+	pattern string
+	do      http.HandlerFunc
+	// phone answers a paired phone; nil refuses it. A new route is refused until somebody decides otherwise here.
+	phone http.HandlerFunc
+}
+
+// routes are all routes of the page. This is the only list of what a phone may do: it reads, and it answers.
+func (s *Server) routes() []route {
+	p, c := fromPhone{s}, control{s}
+	all := []route{
+		{"GET /api/state", s.answer(s.state), s.answer(p.state)},
+		{"GET /api/events", s.events, s.events},
+		{"GET /api/member/{name}", s.answer(s.member), s.answer(s.member)},
+		{"GET /api/task/{id}", s.answer(s.task), s.answer(s.task)},
+		{"GET /api/inbox", s.answer(s.mails), s.answer(s.mails)},
+		{"GET /api/history", s.answer(s.history), s.answer(s.history)},
+		{"GET /api/past", s.answer(s.past), s.answer(p.past)},
+		{"GET /api/work", s.answer(c.work), nil},
+		{"POST /api/code", s.answer(s.code), s.answer(s.code)}, // it reads what the page has already
+	}
 	// All files of the directory are the page's, and only those: a path outside of it is never read.
-	entries, err := files.ReadDir("static")
-	if err != nil {
-		panic(err) // the files are not in the program
-	}
-	for _, e := range entries {
-		name, path := e.Name(), "GET /"+e.Name()
-		if name == "index.html" {
-			path = "GET /{$}"
-		}
-		data, err := files.ReadFile("static/" + name)
-		if err != nil {
-			panic(err)
-		}
-		kind := contentTypes[name[strings.LastIndexByte(name, '.'):]]
-		m.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", kind)
+	for name, data := range pageFiles() {
+		file := func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", contentTypes[path.Ext(name)])
 			_, _ = w.Write(data) // the page has gone
-		})
+		}
+		pattern := "GET /" + name
+		if name == "index.html" {
+			pattern = "GET /{$}"
+		}
+		all = append(all, route{pattern, file, file})
 	}
-	m.HandleFunc("GET /api/state", s.answer(s.state))
-	m.HandleFunc("GET /api/events", s.events)
-	m.HandleFunc("GET /api/member/{name}", s.answer(s.member))
-	m.HandleFunc("GET /api/task/{id}", s.answer(s.task))
-	m.HandleFunc("GET /api/inbox", s.answer(s.mails))
-	m.HandleFunc("GET /api/history", s.answer(s.history))
-	m.HandleFunc("GET /api/past", s.answer(s.past))
-	m.HandleFunc("GET /api/work", s.answer(control{s}.work))
-	m.HandleFunc("POST /api/code", s.answer(s.code))
 	// What cannot be asked for cannot be done, whatever the page offers.
 	if s.Replay {
-		m.HandleFunc("POST /api/", s.answer(func(*http.Request) (any, error) {
+		return append(all, route{"POST /api/", s.answer(func(*http.Request) (any, error) {
 			return nil, muster.Errorf(muster.Invalid, "a replay changes nothing").WithHint("muster web")
-		}))
-	} else {
-		s.handleChanges(m)
+		}), nil})
+	}
+	// These change something.
+	return append(all, []route{
+		{"POST /api/start", s.answer(c.start), nil},
+		{"POST /api/resume", s.answer(c.resume), nil},
+		{"POST /api/stop", s.answer(c.stop), nil},
+		{"POST /api/merge", s.answer(c.merge), nil},
+		{"POST /api/answer", s.answer(s.decide), s.answer(p.decide)},
+		{"POST /api/mail", s.answer(s.mail), s.answer(p.mail)},
+		{"POST /api/comment", s.answer(s.comment), nil},
+		{"POST /api/retry", s.answer(s.retry), nil},
+		{"POST /api/take", s.answer(s.take), nil},
+	}...)
+}
+
+func (s *Server) handler() http.Handler {
+	m := http.NewServeMux()
+	for _, r := range s.routes() {
+		m.HandleFunc(r.pattern, r.do)
 	}
 	return s.guard(m)
 }
 
-// handleChanges adds what changes something: all that is POST.
-func (s *Server) handleChanges(m *http.ServeMux) {
-	m.HandleFunc("POST /api/start", s.answer(control{s}.start))
-	m.HandleFunc("POST /api/resume", s.answer(control{s}.resume))
-	m.HandleFunc("POST /api/stop", s.answer(control{s}.stop))
-	m.HandleFunc("POST /api/merge", s.answer(control{s}.merge))
-	m.HandleFunc("POST /api/answer", s.answer(s.decide))
-	m.HandleFunc("POST /api/mail", s.answer(s.mail))
-	m.HandleFunc("POST /api/comment", s.answer(s.comment))
-	m.HandleFunc("POST /api/retry", s.answer(s.retry))
-	m.HandleFunc("POST /api/take", s.answer(s.take))
+// pageFiles returns the files of the page by their names.
+func pageFiles() map[string][]byte {
+	entries, err := files.ReadDir("static")
+	if err != nil {
+		panic(err) // the files are not in the program
+	}
+	all := map[string][]byte{}
+	for _, e := range entries {
+		all[e.Name()] = static(e.Name())
+	}
+	return all
 }
 
 // contentTypes are fixed, because the tables of a system may say anything.

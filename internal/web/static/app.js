@@ -155,7 +155,7 @@ function need(n) {
   if (!n.request) {
     if (n.task?.result && !n.what.includes(n.task.result)) box.append(el("p", {}, n.task.result));
     if (replay.isOn()) return box; // what needed somebody then is over
-    if (n.task) box.append(act("Try it again", () => ask("api/retry", { task: n.task.id })));
+    if (n.task && !state.is_phone) box.append(act("Try it again", () => ask("api/retry", { task: n.task.id })));
     else if (n.name === "mail") box.append(el("div", { class: "bar" }, el("a", { href: "#inbox", class: "button item" }, "Read it")));
     else if (n.member) box.append(el("div", { class: "bar" }, el("a", { href: "#member/" + encodeURIComponent(n.member), class: "button item" }, "Look at " + n.member)));
     else box.append(el("p", { class: "faint" }, "in a shell: ", el("code", {}, n.command)));
@@ -172,7 +172,7 @@ function need(n) {
   const no = el("button", { type: "button", class: "no" }, "Reject");
   text.addEventListener("input", () => setText(yes, text.value.trim() ? "Approve with comment" : "Approve"));
   // What a permission asks for can be allowed for longer than this once.
-  const longer = (q.asks || []).length ? [["run", "For this run", "until the run ends"], ["always", "For good", "in this repository, until you revoke it"]]
+  const longer = (q.asks || []).length && !state.is_phone ? [["run", "For this run", "until the run ends"], ["always", "For good", "in this repository, until you revoke it"]]
     .map(([scope, name, title]) => {
       const b = el("button", { type: "button", title: "Approve it " + title }, name);
       b.addEventListener("click", () => answer(true, scope));

@@ -21,8 +21,10 @@ export function open(state, listenTo, need) {
   show();
 }
 
-// isReplay says that nothing can be said to anybody any more.
-const isReplay = () => Boolean(getState()?.is_replay);
+// mayChange says whether the page can do all that there is. A replay changes nothing, and a phone answers only.
+const mayChange = () => !getState()?.is_replay && !getState()?.is_phone;
+// mayWrite says whether the page can send mail to a member. A phone writes to the lead only.
+const mayWrite = (name) => !getState()?.is_replay && (!getState()?.is_phone || name === "lead");
 
 // close closes what is open, and reports whether anything was.
 export function close() {
@@ -39,7 +41,7 @@ function show() {
   if (is && byId("detail").hidden) before = document.activeElement;
   shown = is ? { kind, name } : {};
   byId("detail").hidden = !is;
-  byId("mail").hidden = kind !== "member" || isReplay();
+  byId("mail").hidden = kind !== "member" || !mayWrite(name);
   byId("steps").hidden = true;
   body.replaceChildren();
   if (kind === "member") end.resume(); else end.rest();
@@ -121,7 +123,7 @@ async function drawTask(of) {
   if (t.sides) parts.push(el("h3", {}, "Both sides"), el("pre", { class: "text-box", tabindex: 0, role: "group", "aria-label": "Both sides" }, t.sides));
   parts.push(el("h3", {}, "Diff"));
   if (d.diff && d.diff.files?.length) {
-    if (!isReplay()) parts.push(el("p", { class: "faint" }, "The number of a line opens a comment on it, which goes to " + (t.owner && !t.landed ? t.owner : "the lead") + "."));
+    if (mayChange()) parts.push(el("p", { class: "faint" }, "The number of a line opens a comment on it, which goes to " + (t.owner && !t.landed ? t.owner : "the lead") + "."));
     parts.push(diff(t, d.diff));
     if (d.is_cut) parts.push(el("p", { class: "faint" }, `the rest is left out: muster diff ${t.id}`));
   } else parts.push(el("p", { class: "faint" }, d.no_diff || "nothing is changed"));
@@ -143,7 +145,7 @@ function diff(task, d) {
       if (l.kind === "file") {
         const f = d.files[++file];
         part.append(el("h4", {}, `${f?.file || "?"}  +${f?.added ?? 0} -${f?.deleted ?? 0}`));
-      } else if (l.kind !== "meta" || !/^(index|---|\+\+\+) /.test(l.text)) part.append(row(l, isReplay() ? undefined : task, d.files[file]?.file || "?"));
+      } else if (l.kind !== "meta" || !/^(index|---|\+\+\+) /.test(l.text)) part.append(row(l, mayChange() ? task : undefined, d.files[file]?.file || "?"));
     }
     box.append(part);
     if (at >= lines.length) return;
@@ -199,7 +201,7 @@ function comment(r, button, task, file, line) {
 async function drawMember(of) {
   const m = getState()?.members.find((x) => x.name === of.name);
   if (m) setText(byId("detail-title"), `${m.name}: ${m.does || m.look}`);
-  byId("mail").hidden = isReplay();
+  byId("mail").hidden = !mayWrite(of.name);
   const until = replay.isOn() ? replay.time() : undefined;
   if (until !== of.until) {
     Object.assign(of, { until, next: undefined, calls: {} });
@@ -354,14 +356,14 @@ async function drawInbox(of) {
   const names = (getState()?.members || []).map((m) => m.name);
   const mail = (m) => el("article", { class: "mail" }, el("p", { class: "faint" }, el("strong", {}, m.from), `  ${word("mails", m.type) && word("mails", m.type) + "  "}${day(m.timestamp)}`,
     ...(m.task_id ? ["  ", el("a", { href: "#task/" + m.task_id }, "task " + m.task_id)] : [])), markdown(m.content || m.plan || ""),
-    m.to === "user" && names.includes(m.from) && !isReplay() && el("a", { href: `#member/${encodeURIComponent(m.from)}/mail`, class: "button item" }, "Answer " + (m.from === "lead" ? "the lead" : m.from)));
+    m.to === "user" && names.includes(m.from) && mayWrite(m.from) && el("a", { href: `#member/${encodeURIComponent(m.from)}/mail`, class: "button item" }, "Answer " + (m.from === "lead" ? "the lead" : m.from)));
   const parts = [];
   for (const box of all) {
     const isYours = box.name === "user";
     parts.push(el("h3", {}, isYours ? "Yours" : "The lead's"));
     parts.push(...box.waiting.map(mail));
     if (!box.waiting.length) parts.push(el("p", { class: "faint" }, "nothing waits"));
-    if (isYours && box.waiting.length && !isReplay()) {
+    if (isYours && box.waiting.length && mayChange()) {
       const take = el("button", { type: "button", class: "item" }, "Mark as read"), note = el("p", { class: "bad", role: "status" });
       take.addEventListener("click", async () => {
         try { await ask("api/take", { shown: box.waiting.map((m) => m.id) }); } catch (e) { setText(note, e.message); }

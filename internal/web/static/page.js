@@ -75,7 +75,7 @@ export async function ask(path, body) {
   const options = body === undefined ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
   const answer = await fetch(path, options);
   if (answer.status === 401) {
-    const e = new Error("muster web was started again, with another address: open the one that it has printed");
+    const e = new Error((await answer.text()).replace(/^muster: /, "").trim());
     e.isRefused = true;
     throw e;
   }
