@@ -123,6 +123,9 @@ func (e *exemption) covers(file, line, match, key string) bool {
 // genericRule finds what is called a key, a token or a password, and looks random.
 const genericRule = "generic-api-key"
 
+// privateKeyRule finds private keys by their first line.
+const privateKeyRule = "private-key"
+
 // placeholders stand in keys of documentation and examples.
 var placeholders = []string{"example", "placeholder", "changeme", "xxxx", "....", "****"}
 

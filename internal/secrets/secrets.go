@@ -219,11 +219,20 @@ func keyIn(re *regexp.Regexp, group int, m []int) span {
 	return span{m[0], m[1]}
 }
 
-// Keys returns what looks like a key in a file. It is for those who hide keys: a Finding has none.
+// longestPrivate is the length in bytes of the longest private key that Keys returns whole.
+const longestPrivate = 16 << 10
+
+// Keys returns what looks like a key in a file. It is for those who hide keys: a Finding has none. A private key is
+// returned up to its end, of which its rule needs the beginning only.
 func Keys(path string, data []byte) (keys []string) {
 	s := newScan(Change{Path: path, New: data})
 	s.run()
 	for _, f := range s.found {
+		if f.Rule == privateKeyRule {
+			rest := s.text[f.to:min(len(s.text), f.to+longestPrivate)]
+			body, _, _ := strings.Cut(rest, "-----END") // a text that was cut may have no end
+			f.to += len(body)
+		}
 		keys = append(keys, s.text[f.from:f.to])
 	}
 	return keys

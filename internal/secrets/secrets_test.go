@@ -250,3 +250,23 @@ func TestAnyText(t *testing.T) {
 		}
 	})
 }
+
+// Who hides a private key hides all of it, also where its end was cut off and where each line has something before it.
+func TestKeysReturnsWholePrivateKeys(t *testing.T) {
+	t.Parallel()
+	key := newMaker().pem("RSA ")
+	lines := strings.Split(strings.TrimSpace(key), "\n")
+	body := lines[1 : len(lines)-1]
+	for name, text := range map[string]string{"as it is": key, "in a diff": "+" + strings.ReplaceAll(key, "\n", "\n+"), "cut": strings.Join(lines[:len(lines)-1], "\n"),
+		"in one line": strings.ReplaceAll(key, "\n", `\n`), "twice": key + filler(20) + key} {
+		found := strings.Join(Keys("", []byte(text)), "\n")
+		for i, line := range body {
+			if !strings.Contains(found, line) {
+				t.Errorf("%s: line %d is not in what was found", name, i+1)
+			}
+		}
+		if strings.Contains(found, "END RSA") || name == "twice" && len(Keys("", []byte(text))) != 2 {
+			t.Errorf("%s: found %q", name, found)
+		}
+	}
+}
