@@ -334,13 +334,27 @@ func (b *sharing) redact(hide *redact.Secrets, home string) ([]byte, error) {
 	// All keys are known before any is hidden: one that stands alone looks like none.
 	var keys []string
 	seen := map[string]bool{}
-	v = eachString(v, func(text string) string {
+	find := func(text string) string {
 		if !seen[text] {
 			seen[text] = true
 			keys = append(keys, secrets.Keys("", []byte(text))...)
 		}
 		return text
-	})
+	}
+	eachString(v, find)
+	// A key may have several lines, and an edit has each for itself.
+	for _, x := range b.answers {
+		c, _ := x.(conversation)
+		for _, s := range c.Said {
+			if s.Edit != nil {
+				var lines strings.Builder
+				for _, l := range s.Edit.Lines {
+					lines.WriteString(l.Text + "\n")
+				}
+				find(lines.String())
+			}
+		}
+	}
 	hide = hide.With(keys...)
 	homes := homePaths(home)
 	v = eachString(v, func(text string) string {

@@ -19,7 +19,9 @@ import (
 	"muster"
 	"muster/internal/redact"
 	"muster/internal/testing/require"
+	"muster/internal/transcript"
 	"muster/journal"
+	"muster/llm"
 )
 
 // A token as a forge gives it, and a key that only the user's environment names.
@@ -31,12 +33,20 @@ const (
 // hostile is what a model may say to get a script into the page.
 const hostile = "</script><script>document.title='run'</script><!-- <img src=x onerror=\"document.title='run'\"> \u2028 ]]>"
 
+// sharePEM is a key of many lines. What it has is random and opens nothing.
+var sharePEM = []string{"-----BEGIN RSA " + "PRIVATE KEY-----", "MIIEpAIBAAKCAQEA3vQ7kW9xT2mZ5bYc1LrD8nHs4fJ6pGqUeVoXiRaKtMwNzB0y",
+	"Qd7Ew3Xr9Gh2Lk5Vn8Ts1Yp4Mc6Zb0Fj3Ua7Oi9Rq2We5Dt8Hx1Ks4Nv7Bm0Lg3C", "-----END RSA " + "PRIVATE KEY-----"}
+
 // shareScene fills the world with a run whose conversation has keys, a hostile text and the home directory.
 func shareScene(w *world) (home string) {
 	w.Helper()
 	home = filepath.Dir(w.dir)
 	scene(w)
 	w.aliceSays("I found "+shareToken+" in "+home+"/notes/.env, and "+shareKey+" elsewhere.", hostile, shareToken)
+	input := require.Value(json.Marshal(map[string]string{"path": "key.pem", "content": strings.Join(sharePEM, "\n")}))(w)
+	talk := require.Value(transcript.Open(w.Context(), w.store.Log(), "alice"))(w)
+	require.NoError(w, talk.Reply(w.Context(), llm.Reply{Message: llm.Message{Role: llm.Assistant,
+		Parts: llm.Parts{llm.Call{ID: "p1", Name: "write_file", Input: input}}}}))
 	return home
 }
 
@@ -52,7 +62,7 @@ func TestShareHidesKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	page, said := share(w, shareScene(w))
-	for _, secret := range []string{shareToken, shareKey, filepath.Dir(w.dir), "</script><script>", "<img"} {
+	for _, secret := range []string{shareToken, shareKey, sharePEM[1], sharePEM[2], filepath.Dir(w.dir), "</script><script>", "<img"} {
 		if i := bytes.Index(page, []byte(secret)); i >= 0 {
 			t.Errorf("%q is in the page: %.200s", secret, page[max(0, i-60):])
 		}
@@ -62,7 +72,7 @@ func TestShareHidesKeys(t *testing.T) {
 			t.Errorf("%q is not in the page", want)
 		}
 	}
-	if said.Hidden != 3 || said.HomePaths == 0 || said.Members != 6 || said.Tasks != 14 || said.Diffs == 0 || said.Entries < 10 ||
+	if said.Hidden != 7 || said.HomePaths == 0 || said.Members != 6 || said.Tasks != 14 || said.Diffs == 0 || said.Entries < 10 ||
 		said.Events < 100 || said.Bytes != len(page) || said.IsCompressed || !said.IsUnderWay || said.EndedAt.Sub(said.StartedAt) < 39*time.Minute {
 		t.Errorf("%+v", said)
 	}
