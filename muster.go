@@ -73,6 +73,21 @@ func Slug(text string, fallback Name) Name {
 	return Name(s)
 }
 
+// HelperName returns the name of the nth helper of a role that works for a member: alice.explore-1. A helper is a
+// subagent or a reviewer. The name of a member has no dot, so it is never that of a helper.
+func HelperName(member Name, role string, n int) Name {
+	slug := Slug(role, "agent")
+	return Name(fmt.Sprintf("%s.%s-%d", member, strings.TrimRight(string(slug[:min(len(slug), 20)]), "-"), n))
+}
+
+// HelpedBy returns the member for which a helper works, and the rest of the helper's name. ok is false for a name that
+// no helper can have.
+func HelpedBy(helper Name) (member, rest Name, ok bool) {
+	before, after, hasDot := strings.Cut(string(helper), ".")
+	member, rest = Name(before), Name(after)
+	return member, rest, hasDot && CheckName(rest) == nil && (member == Lead || CheckName(member) == nil)
+}
+
 // LaneName is the default name of a task's lane: task-N-slug.
 func LaneName(id TaskID, subject string) Name {
 	n := Name(fmt.Sprintf("task-%d", id))

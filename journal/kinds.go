@@ -29,13 +29,21 @@ const (
 	MemberSteps    = "member.steps"    // done, of: how many of its own steps it has done; text: the one that it is at
 )
 
-// Turns and tools.
+// Agents that work for a member: subagents, and reviewers of its work. Member is the member for which one works. The
+// events of its turns and tools have agent, its name, and role, too.
+const (
+	AgentStarted = "agent.started" // agent, role, model, text: what it is to do
+	AgentEnded   = "agent.ended"   // agent, role, turns, seconds
+)
+
+// Turns and tools. Those of a helper have subagent: true, agent and role.
 const (
 	TurnStarted = "turn.started" // turn: of the phase; turns: of the member's life
-	TurnEnded   = "turn.ended"   // stop, model, seconds, subagent, summary; tokens: input, output, cache_*
+	TurnEnded   = "turn.ended"   // stop, model, seconds, summary; tokens: input, output, cache_*
+	// and turn: of a helper
 	// and dollars: null where the price is not known; left out where nothing has a price
-	ToolStarted = "tool.started" // tool, call: its id, text: what it does in few words; subagent: true if one calls it
-	ToolEnded   = "tool.ended"   // tool, call, seconds, error: "" when it went well; subagent: as in tool.started
+	ToolStarted = "tool.started" // tool, call: its id, text: what it does in few words
+	ToolEnded   = "tool.ended"   // tool, call, seconds, error: "" when it went well
 	// and not_started: true where the shell has not found the command or could not start it
 	ModelRetry = "model.retry" // text: why it waits; until: Unix seconds
 

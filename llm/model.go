@@ -25,6 +25,9 @@ type Request struct {
 	CacheLong bool
 	// Purpose says what it is for where it is no turn of the member's own, to who counts calls. It is not sent.
 	Purpose string
+	// Agent is the name of the helper that asks, and Role its role. Both are "" for a member itself. They are for who
+	// counts calls, and are not sent.
+	Agent, Role string
 }
 
 // Group returns the key of those who share the beginning of the request.

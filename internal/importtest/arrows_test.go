@@ -36,7 +36,7 @@ var parts = map[string]map[string]part{
 		"maker":        {"member.go", "life conversation toolbox lead ground", ""},
 		"life":         {"life.go life_actions.go life_loop.go life_next.go life_phase.go life_presence.go life_rest.go", "conversation toolbox lead ground", ""},
 		"conversation": {"conversation.go conversation_compact.go conversation_opening.go", "ground", "life toolbox maker"},
-		"toolbox":      {"toolbox.go toolbox_claims.go toolbox_landing.go toolbox_lanes.go toolbox_merged.go toolbox_ownlane.go toolbox_paths.go toolbox_permissions.go toolbox_places.go toolbox_wrappers.go", "ground", "life maker"},
+		"toolbox":      {"toolbox.go toolbox_claims.go toolbox_helpers.go toolbox_landing.go toolbox_lanes.go toolbox_merged.go toolbox_ownlane.go toolbox_paths.go toolbox_permissions.go toolbox_places.go toolbox_wrappers.go", "ground", "life maker"},
 		"lead":         {"lead.go lead_progress.go", "ground", "life conversation maker"},
 		"ground":       {"ground.go", "", "toolbox maker"},
 	},

@@ -51,8 +51,6 @@ type Agent struct {
 	Surroundings []string
 	// KeepDiff writes a difference to a file that the agent can read.
 	KeepDiff func(text string) (path string, err error)
-	// OnReply gets every reply.
-	OnReply func(context.Context, llm.Reply)
 }
 
 // errTurns is the error of an agent that has used its turns.
@@ -95,12 +93,7 @@ func (a Agent) converse(ctx context.Context, d *decision, message string) error 
 		return true, nil
 	}
 	_, err := loop.Agent{Model: a.Model, Tools: tools, Conversation: talk, Parallel: parallel, MaxTurns: turns,
-		Boundary: boundary,
-		Emit: func(e loop.Event) {
-			if e, ok := e.(loop.TurnEnded); ok && a.OnReply != nil {
-				a.OnReply(ctx, e.Reply)
-			}
-		}}.Run(ctx)
+		Boundary: boundary}.Run(ctx)
 	switch {
 	case d.verdict != nil && ctx.Err() == nil:
 		return nil // whatever came after the answer

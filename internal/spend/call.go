@@ -44,13 +44,16 @@ type Call struct {
 	Run   float64       `json:"run"`            // when the run began: its started_at
 	Host  muster.HostID `json:"host,omitempty"` // the process
 	// Member is who called, Task what it had claimed, or 0, and Turn the number of its turn in its life.
-	Member   muster.Name   `json:"member"`
-	Task     muster.TaskID `json:"task_id"`
-	Turn     int           `json:"turn"`
-	Kind     string        `json:"kind"`               // Turn, or the purpose of the request
-	Model    string        `json:"model"`              // as the settings name it
-	Answered string        `json:"answered,omitempty"` // the model that answered, in its provider's words
-	Endpoint string        `json:"endpoint,omitempty"`
+	Member muster.Name   `json:"member"`
+	Task   muster.TaskID `json:"task_id"`
+	Turn   int           `json:"turn"`
+	// Agent is the helper of the member that called, "" for the member itself. Role is the helper's role.
+	Agent    muster.Name `json:"agent,omitempty"`
+	Role     string      `json:"role,omitempty"`
+	Kind     string      `json:"kind"`               // Turn, or the purpose of the request
+	Model    string      `json:"model"`              // as the settings name it
+	Answered string      `json:"answered,omitempty"` // the model that answered, in its provider's words
+	Endpoint string      `json:"endpoint,omitempty"`
 	llm.Usage
 	Dollars   *Dollars `json:"dollars"`             // null: the price is not known
 	Estimated bool     `json:"estimated,omitempty"` // the usage is no count of the provider

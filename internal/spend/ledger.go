@@ -12,17 +12,41 @@ import (
 // Book adds up calls. A call counts once, whatever records of it were read and how often.
 type Book struct {
 	Total   Sum                   `json:"total"`
-	Members map[muster.Name]Sum   `json:"members"`
-	Tasks   map[muster.TaskID]Sum `json:"tasks"` // 0: what belongs to no task
+	Members map[muster.Name]Sum   `json:"members"` // with what their helpers have used
+	Agents  map[muster.Name]Agent `json:"agents"`  // the helpers, by their names
+	Tasks   map[muster.TaskID]Sum `json:"tasks"`   // 0: what belongs to no task
 	Models  map[string]Sum        `json:"models"`
 
 	calls map[string]Call // by id
 }
 
+// Agent is what a helper has used: an agent that has worked for a member, such as a subagent or a reviewer.
+type Agent struct {
+	Member muster.Name `json:"member"` // for whom it has worked
+	Role   string      `json:"role"`
+	Sum
+}
+
+// AddAgent adds to the sum of a helper. Its member's sum is not changed.
+func (b *Book) AddAgent(name, member muster.Name, role string, s Sum) {
+	b.Agents[name] = Agent{member, role, b.Agents[name].Plus(s)}
+}
+
+// Own returns what a member has used without those of its helpers that hasRow selects.
+func (b *Book) Own(member muster.Name, hasRow func(agent muster.Name) bool) Sum {
+	s := b.Members[member]
+	for name, a := range b.Agents {
+		if a.Member == member && hasRow(name) {
+			s = s.add(a.Sum, -1)
+		}
+	}
+	return s
+}
+
 // NewBook returns an empty book.
 func NewBook() *Book {
-	return &Book{Members: map[muster.Name]Sum{}, Tasks: map[muster.TaskID]Sum{}, Models: map[string]Sum{},
-		calls: map[string]Call{}}
+	return &Book{Members: map[muster.Name]Sum{}, Agents: map[muster.Name]Agent{}, Tasks: map[muster.TaskID]Sum{},
+		Models: map[string]Sum{}, calls: map[string]Call{}}
 }
 
 // supersedes reports whether a record of a call counts in place of an earlier one. The provider's own count stands over
@@ -52,6 +76,9 @@ func (b *Book) count(c Call, sign int) {
 	s := c.sum()
 	b.Total = b.Total.add(s, sign)
 	b.Members[c.Member] = b.Members[c.Member].add(s, sign)
+	if c.Agent != "" {
+		b.AddAgent(c.Agent, c.Member, c.Role, Sum{}.add(s, sign))
+	}
 	b.Tasks[c.Task] = b.Tasks[c.Task].add(s, sign)
 	b.Models[c.Model] = b.Models[c.Model].add(s, sign)
 }

@@ -175,7 +175,7 @@ func (m *model) newCall(r llm.Request) Call {
 	now := muster.UnixTime(time.Now())
 	c := Call{State: Begun, ID: clock.Clock{}.NewText(), At: now, Run: m.meter.Run, Host: m.meter.Host,
 		Member: m.caller.Member, Kind: cmp.Or(r.Purpose, Turn), Model: m.caller.Model, Endpoint: m.caller.Endpoint,
-		Estimated: true}
+		Agent: muster.Name(r.Agent), Role: r.Role, Estimated: true}
 	c.Task, c.Turn = m.caller.Now()
 	c.Input = compact.PrefixTokens(r.System, r.Tools) + compact.Estimate(r.Messages)
 	c.Dollars = m.cost(llm.Reply{Usage: c.Usage}, now)

@@ -97,6 +97,9 @@ func TestBooksCountEachCallOnce(t *testing.T) {
 			for _, s := range rapid.SliceOfN(rapid.SampledFrom([]State{Begun, Cut, Ended}), 1, 4).Draw(t, "states") {
 				c := Call{ID: fmt.Sprint(i), State: s, Task: muster.TaskID(i % 3), Member: muster.Name(fmt.Sprint("m", i%2)),
 					Model: "m", Usage: llm.Usage{Input: 1 + i + len(s)}, Estimated: s != Ended}
+				if i%3 == 0 {
+					c.Agent = muster.Name(fmt.Sprint(c.Member, ".a-", i%5))
+				}
 				if i%4 != 0 {
 					d := Dollars(i*1000 + len(s))
 					c.Dollars = &d
@@ -126,6 +129,16 @@ func TestBooksCountEachCallOnce(t *testing.T) {
 		}
 		for _, s := range b.Models {
 			models = models.Plus(s)
+		}
+		var own Sum // with the helpers apart
+		for m := range b.Members {
+			own = own.Plus(b.Own(m, func(muster.Name) bool { return true }))
+		}
+		for _, a := range b.Agents {
+			own = own.Plus(a.Sum)
+		}
+		if own != total {
+			t.Errorf("members %+v and helpers %+v are %+v, want %+v", b.Members, b.Agents, own, total)
 		}
 		if b.Total != total || members != total || tasks != total || models != total {
 			t.Errorf("%+v\n%+v\n%+v\n%+v\nwant %+v", b.Total, members, tasks, models, total)

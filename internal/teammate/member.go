@@ -157,6 +157,7 @@ func assemble(c Config) (*Member, error) {
 		wraps:      &wrappers{c.Secrets, permits, userHooks, files, scratch, claims, claims.own, onePath, todo},
 		nested:     newNested(last, c.Instructions, c.Secrets, diary.told),
 		newWorkdir: newWorkdir, claims: claims, alone: single, facts: about.texts,
+		helpers: &helpers{diary: diary, log: c.Store.Log()},
 		records: teamtools.Services{Board: c.Board, Post: c.Post, Roster: c.Roster, Requests: c.Requests,
 			Lanes: c.Lanes, Run: c.Run, Log: c.Store.Log(), Exec: files.execInLane, Revoke: claims.revoke}}
 	claims.review = toolbox.review

@@ -54,6 +54,7 @@ type toolbox struct {
 	nested        *nestedInstructions
 	newWorkdir    func() *workdir
 	claims        *claims
+	helpers       *helpers
 	alone         *alone                                                       // nil: the member is no lead
 	facts         func(ctx context.Context, isSubagent bool) ([]string, error) // of the surroundings
 
@@ -192,15 +193,16 @@ func (b *toolbox) newSubagent(dir *workdir) llm.Tool {
 	}
 	explore, work := b.models.subagents[agent.Explore], b.models.subagents[agent.Work]
 	o := agent.Options{
-		Models: map[string]agent.Model{agent.Explore: {Model: explore.Model, MaxTokens: explore.MaxTokens},
-			agent.Work: {Model: work.Model, MaxTokens: work.MaxTokens}},
+		Models: map[string]agent.Model{
+			agent.Explore: {Model: helperModel{explore.Model}, MaxTokens: explore.MaxTokens},
+			agent.Work:    {Model: helperModel{work.Model}, MaxTokens: work.MaxTokens}},
 		System: prompt.Subagent(), CacheKey: agentID(b.record.Name, b.team) + "/sub",
 		CacheGroup: string(b.team) + "/sub", Turns: b.subagentTurns,
 		Explore:      func() []llm.Tool { return wrap(b.files.reading(subagentDir{dir, explore.NoImages, false})) },
 		Surroundings: func(ctx context.Context) ([]string, error) { return b.surroundings(ctx, dir) },
 		MayWork:      func(ctx context.Context) error { return b.claims.plans.require(ctx, "subagent") },
-		OnUsage: func(ctx context.Context, r llm.Reply) {
-			b.claims.diary.replied(ctx, r, map[string]any{"subagent": true})
+		Begin: func(ctx context.Context, kind, prompt string) (context.Context, func(), error) {
+			return b.helpers.begin(ctx, kind, b.models.subagents[kind].Name, prompt)
 		},
 	}
 	if b.role.Writes() {
@@ -210,8 +212,8 @@ func (b *toolbox) newSubagent(dir *workdir) llm.Tool {
 }
 
 // review lets a reviewer look at the work in the lane, for a landing. It runs while the member is parked in
-// complete_task: its calls pass the same wrappers, and end when the claim is lost. Its cost counts for the member. It
-// has no tool that could change anything, whatever its role says.
+// complete_task: its calls pass the same wrappers, and end when the claim is lost. Its cost counts for the member too.
+// It has no tool that could change anything, whatever its role says.
 func (b *toolbox) review(ctx context.Context, r landing.ReviewRequest) (v landing.ReviewVerdict, err error) {
 	defer b.claims.presence.showActivity(ctx, "in review by "+r.Role)()
 	x, err := b.models.of(r.Role)
@@ -225,14 +227,17 @@ func (b *toolbox) review(ctx context.Context, r landing.ReviewRequest) (v landin
 	if err != nil {
 		return v, err
 	}
-	return landingagent.Agent{Team: b.team, Surroundings: about, Role: r.Role, File: file, Model: x.Model,
+	title := fmt.Sprintf("review of task %d: %s", r.Task.ID, r.Task.Subject)
+	ctx, end, err := b.helpers.begin(ctx, r.Role, x.Name, title)
+	if err != nil {
+		return v, err
+	}
+	defer end()
+	return landingagent.Agent{Team: b.team, Surroundings: about, Role: r.Role, File: file, Model: helperModel{x.Model},
 		MaxTokens: x.MaxTokens, ModelName: cmp.Or(x.Name, "the team's model"), Turns: b.subagentTurns,
 		Tools: b.wraps.around(tools, b.nested.ofSubagent(), dir.workdir, true),
 		KeepDiff: func(text string) (string, error) {
 			return b.files.keep(fmt.Sprintf("%s-task-%d.diff", muster.RoleKey(r.Role), r.Task.ID), text)
-		},
-		OnReply: func(ctx context.Context, reply llm.Reply) {
-			b.claims.diary.replied(ctx, reply, map[string]any{"subagent": true})
 		}}.Review(ctx, r)
 }
 

@@ -69,7 +69,7 @@ func TestTheToolsOfAMember(t *testing.T) {
 			}
 		}
 		l.hooks.runner = hooks.NewRunner([]hooks.Hook{{Event: hooks.PreToolUse, Matcher: "mcp__files__write"}}, "", nil)
-		if l.hooks.around(recorded("call_tool", true, nil), nil, false) == nil {
+		if l.hooks.around(recorded("call_tool", true, nil), nil) == nil {
 			l.Error("which tool a call_tool calls is known with the call, and there is no hook around it")
 		}
 		if l.toolbox.recoverer(l.Context(), "submit_plan") == nil || l.toolbox.recoverer(l.Context(), "bash") != nil || l.toolbox.recoverer(l.Context(), "x") != nil {
@@ -104,7 +104,7 @@ func TestTheJournalTellsOfCallsAndTurns(t *testing.T) {
 			{journal.ToolEnded, []string{"tool", "error", "seconds"}, "glob,<nil>,0; subagent,<nil>,0; claim_task,there is no task 9,0"},
 			{journal.TurnStarted, []string{"turn", "turns"}, "1,6; 2,7; 3,8; 1,9"},
 			{journal.TurnEnded, []string{"turn", "subagent", "seconds", "input", "model"},
-				"1,<nil>,0,0,; <nil>,true,<nil>,0,; <nil>,true,<nil>,7,test; 2,<nil>,1.5,0,; 3,<nil>,1.5,7,test; 1,<nil>,0,7,test"},
+				"1,<nil>,0,0,; 1,true,0,0,; 2,true,0,7,test; 2,<nil>,1.5,0,; 3,<nil>,1.5,7,test; 1,<nil>,0,7,test"},
 		} {
 			var all []string
 			for _, e := range l.events(c.kind) {

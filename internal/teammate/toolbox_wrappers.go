@@ -52,7 +52,7 @@ func (w *wrappers) around(list []llm.Tool, nested *nestedInstructions, dir *work
 				return w.claims.plans.gate(ctx, c, next)
 			})
 		}
-		t = tool.Wrap(t, w.hooks.around(t, dir, subagent))
+		t = tool.Wrap(t, w.hooks.around(t, dir))
 		t = tool.Wrap(t, w.onePath.around(t, dir))
 		t = tool.Limit(t, tool.MaxOutput, func(_ context.Context, c llm.Call, whole string) (string, error) {
 			return w.files.keep(fmt.Sprintf("%s-%.150s.txt", c.Name, url.QueryEscape(c.ID)), whole)
@@ -62,7 +62,7 @@ func (w *wrappers) around(list []llm.Tool, nested *nestedInstructions, dir *work
 			t = tool.Wrap(t, w.scratch.around)
 		}
 		out[i] = tool.Wrap(t, func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
-			return w.audit(ctx, c, next, subagent, hasRecords)
+			return w.audit(ctx, c, next, hasRecords)
 		})
 	}
 	return out
@@ -75,15 +75,11 @@ func (w *wrappers) hideSecrets(ctx context.Context, c llm.Call, next tool.Next) 
 
 // audit runs a call between the two events that tell of it. A call that the end of the process has cut off stays open
 // if its tool has records that tell its outcome.
-func (w *wrappers) audit(
-	ctx context.Context, c llm.Call, next tool.Next, subagent, hasRecords bool,
-) (llm.Result, error) {
+func (w *wrappers) audit(ctx context.Context, c llm.Call, next tool.Next, hasRecords bool) (llm.Result, error) {
+	helper := helperOf(ctx)
 	event := func(kind string, fields map[string]any) {
 		fields["tool"], fields["call"] = c.Name, c.ID // the transcript has the whole call by its id
-		if subagent {
-			fields["subagent"] = true
-		}
-		w.claims.diary.event(ctx, kind, fields)
+		w.claims.diary.event(ctx, kind, helper.sign(fields))
 	}
 	event(journal.ToolStarted, map[string]any{"text": text.CutBytes(Gist(c), 120)})
 	started := time.Now()
@@ -101,7 +97,7 @@ func (w *wrappers) audit(
 		}
 	}
 	event(journal.ToolEnded, end)
-	if !failed && !subagent && w.todo.Owns(c) {
+	if !failed && helper == nil && w.todo.Owns(c) {
 		done, of, current := w.todo.Progress()
 		w.claims.diary.event(ctx, journal.MemberSteps, map[string]any{"done": done, "of": of,
 			"text": text.CutBytes(current, 120)})
@@ -171,8 +167,7 @@ func hookTexts(texts []string) string {
 }
 
 // around returns what runs the hooks around calls of a tool, and nil where no hook is for the tool.
-func (u *userHooks) around(t llm.Tool, dir *workdir, subagent bool) func(
-	context.Context, llm.Call, tool.Next) (llm.Result, error) {
+func (u *userHooks) around(t llm.Tool, dir *workdir) func(context.Context, llm.Call, tool.Next) (llm.Result, error) {
 	names := hooks.ToolNames(t.Spec().Name)
 	if t.Spec().Name == "call_tool" { // which tool it calls is known with the call
 		names = nil
@@ -184,7 +179,7 @@ func (u *userHooks) around(t llm.Tool, dir *workdir, subagent bool) func(
 	return func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
 		// Hooks see what the tool will read, and not another spelling of it.
 		c.Input = tool.Fit(t, c.Input)
-		h := hookedCall{hooks: u, call: c, subagent: subagent}
+		h := hookedCall{hooks: u, call: c}
 		// Where the tool cannot work, it says so itself.
 		if at, err := dir.Workdir(ctx); err == nil {
 			h.dir, h.start = at.Dir, at.Start()
@@ -206,20 +201,19 @@ func (u *userHooks) around(t llm.Tool, dir *workdir, subagent bool) func(
 var taskEvents = map[string]hooks.Event{"task_create": hooks.TaskCreated, "complete_task": hooks.TaskCompleted}
 
 type hookedCall struct {
-	hooks    *userHooks
-	call     llm.Call // as hooks have changed it
-	dir      string   // where the tool works
-	start    string   // where relative paths begin
-	subagent bool
-	texts    []string // for the model
+	hooks *userHooks
+	call  llm.Call // as hooks have changed it
+	dir   string   // where the tool works
+	start string   // where relative paths begin
+	texts []string // for the model
 }
 
 func (h *hookedCall) run(
 	ctx context.Context, event hooks.Event, c hooks.ToolCall, more map[string]any,
 ) (hooks.Outcome, error) {
 	fields := map[string]any{"tool_name": c.Names[0], "tool_input": c.Input, "tool_use_id": h.call.ID}
-	if h.subagent {
-		fields["agent_id"], fields["agent_type"] = h.call.ID, "subagent"
+	if helper := helperOf(ctx); helper != nil {
+		fields["agent_id"], fields["agent_type"] = helper.name, "subagent"
 	}
 	maps.Copy(fields, more)
 	o, err := h.hooks.run(ctx, event, h.dir, c.Names, fields)

@@ -60,7 +60,7 @@ func Lines(e muster.Event, f Facts) (all []Line) {
 	switch kind, _, _ := strings.Cut(e.Kind, "."); kind {
 	case "run", "check", "budget":
 		l = t.runLine()
-	case "member", "turn", "tool", "model", "context", "memory", "permission":
+	case "member", "agent", "turn", "tool", "model", "context", "memory", "permission":
 		l = t.memberLine()
 	case "task":
 		// A red check has a line of its own before that of the return, like the green check of a landing.
@@ -194,7 +194,7 @@ var idleReasons = map[muster.IdleReason]string{
 // tool is the name of the tool that an event tells of, and whose call it is when it is not the member's own.
 func (t lineWriter) tool() string {
 	if bySubagent(t.Event) {
-		return "subagent's " + t.field("tool", 40)
+		return cmp.Or(t.field("agent", 80), "subagent") + "'s " + t.field("tool", 40)
 	}
 	return t.field("tool", 40)
 }
@@ -227,6 +227,15 @@ func (t lineWriter) memberLine() Line {
 		if cost := spend.FromFloat(t.Number("dollars")); cost > 0 {
 			l.Text += "  " + cost.String()
 		}
+		if agent := t.field("agent", 80); agent != "" {
+			l.Text = agent + ": " + l.Text
+		}
+	case journal.AgentStarted:
+		l.Verb, l.Text, l.Show = "starts", Because(t.field("agent", 80), t.field("text", 120)), false
+	case journal.AgentEnded:
+		l.Verb, l.Show = "ends", false
+		l.Text = fmt.Sprintf("%s  %s  %s", t.field("agent", 80), text.Count(int(t.Number("turns")), "turn"),
+			seconds(t.Number("seconds")))
 	case journal.ToolStarted:
 		l.Verb, l.Text, l.Show = "tool", strings.TrimSpace(t.tool()+" "+t.field("text", 120)), false
 	case journal.ToolEnded:

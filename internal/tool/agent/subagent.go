@@ -49,8 +49,9 @@ type Options struct {
 	CacheGroup string
 	Turns      int // how often the model is asked; 0 for 30
 	MaxTokens  int // of one reply; 0 for the adapter's default
-	// OnUsage, if it is not nil, gets every reply of a subagent. It is called from several goroutines.
-	OnUsage func(context.Context, llm.Reply)
+	// Begin, if it is not nil, is called when a subagent starts. The subagent works with the context that it returns,
+	// and end is called when it has ended. It is called from several goroutines.
+	Begin func(ctx context.Context, kind, prompt string) (_ context.Context, end func(), err error)
 }
 
 // Model is the model of a kind of subagents.
@@ -109,6 +110,14 @@ func (o Options) start(ctx context.Context, in subagentInput) (llm.Result, error
 	if o.CacheGroup != "" {
 		o.CacheGroup += "/" + in.Kind
 	}
+	if o.Begin != nil {
+		of, end, err := o.Begin(ctx, in.Kind, in.Prompt)
+		if err != nil {
+			return tool.FromError(tool.Classify(err))
+		}
+		defer end()
+		ctx = of
+	}
 	return o.run(ctx, append(said, llm.Text{Text: in.Prompt}), newTools())
 }
 
@@ -123,12 +132,8 @@ func (o Options) run(ctx context.Context, said []llm.Part, tools []llm.Tool) (ll
 		prefix.Tools = append(prefix.Tools, t.Spec())
 	}
 	turns, progress := 0, tool.Progress(ctx)
-	// A reply is reported as soon as it is there: what it cost has to be paid in any case.
 	onReply := func(r llm.Reply) {
 		turns++
-		if o.OnUsage != nil {
-			o.OnUsage(ctx, r)
-		}
 		for _, call := range r.Message.Calls() {
 			progress(fmt.Sprintf("turn %d: %s", turns, call.Name))
 		}

@@ -68,17 +68,21 @@ func options(m scripted, runs *int) Options {
 const ask = `{"prompt":"where is it?","kind":"explore"}`
 
 func TestSubagentWorksInAFreshConversationAndReports(t *testing.T) {
-	runs, usage := 0, 0
+	runs, begun := 0, ""
+	type key struct{}
 	var first llm.Request
-	o := options(func(_ context.Context, r llm.Request, n int) (llm.Reply, error) {
+	o := options(func(ctx context.Context, r llm.Request, n int) (llm.Reply, error) {
 		if n == 0 {
-			first = r
+			first, begun = r, begun+fmt.Sprint(ctx.Value(key{}))
 			return callsGrep("let me see"), nil
 		}
 		return says("It is in a.go:3."), nil
 	}, &runs)
 	o.MaxTokens = 77
-	o.OnUsage = func(_ context.Context, r llm.Reply) { usage += r.Usage.Input }
+	o.Begin = func(ctx context.Context, kind, prompt string) (context.Context, func(), error) {
+		begun += kind + " " + prompt + " "
+		return context.WithValue(ctx, key{}, "in it"), func() { begun += " ended" }, nil
+	}
 	var shown []string
 	r, err := NewSubagent(o).Run(t.Context(), llm.Call{ID: "c1", Input: json.RawMessage(ask)},
 		func(s string) { shown = append(shown, s) })
@@ -91,8 +95,8 @@ func TestSubagentWorksInAFreshConversationAndReports(t *testing.T) {
 	if d := cmp.Diff(want, first); d != "" {
 		t.Error(d)
 	}
-	if runs != 1 || usage != 2 || len(shown) != 1 || !strings.Contains(shown[0], "grep") {
-		t.Errorf("%d runs, usage %d, shown %q", runs, usage, shown)
+	if runs != 1 || begun != "explore where is it? in it ended" || len(shown) != 1 || !strings.Contains(shown[0], "grep") {
+		t.Errorf("%d runs, begun %q, shown %q", runs, begun, shown)
 	}
 }
 
