@@ -1,8 +1,10 @@
 package team
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -82,6 +84,20 @@ func (s Members) Conversation(ctx context.Context, name muster.Name, after muste
 			}
 		}
 	}
+}
+
+// HasConversation returns nil for a member, and for a helper that has worked for one: an agent such as a subagent or a
+// reviewer, by its name. Errors: NotFound.
+func (s Members) HasConversation(ctx context.Context, name muster.Name) error {
+	_, err := s.Get(ctx, name)
+	if _, _, isHelper := muster.HelpedBy(name); !isHelper || !errors.Is(err, muster.ErrNotFound) {
+		return err
+	}
+	end, errTail := s.t.services().Store().Log().Tail(ctx, transcript.Stream(name), 0)
+	if errTail == nil && end > 0 {
+		return nil
+	}
+	return cmp.Or(errTail, err)
 }
 
 // callsOf knows the calls of the last reply, because a result has no more of its call than the id. The list of a

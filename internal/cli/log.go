@@ -97,8 +97,7 @@ func checkFilter(ctx context.Context, o opened, f eventFilter) (err error) {
 	case "", muster.Lead, muster.User, muster.System, "landing":
 		return err
 	default:
-		_, errName := o.Members().Get(ctx, name)
-		return cmp.Or(err, errName)
+		return cmp.Or(err, o.Members().HasConversation(ctx, name))
 	}
 }
 
@@ -109,7 +108,8 @@ func (f eventFilter) matches(e muster.Event) bool {
 	isDenied := isDecision && e.Text("outcome") == "denied"
 	isCall := isDecision || e.Kind == journal.ToolStarted || e.Kind == journal.ToolEnded
 	return (!f.tools || isCall) && (f.task == 0 || e.Task == f.task) && e.At >= f.since && (!f.denied || isDenied) &&
-		(f.member == "" || string(e.Member) == f.member || e.Text("to") == f.member || e.Text("by") == f.member)
+		(f.member == "" || string(e.Member) == f.member || e.Text("to") == f.member || e.Text("by") == f.member ||
+			e.Text("agent") == f.member)
 }
 
 // printLog prints what is wanted, and with follow what comes. Reading and following use one position, so no event is

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"iter"
 	"path/filepath"
+	"slices"
 
 	"muster"
 	"muster/internal/paths"
 	"muster/internal/workspace"
+	"muster/journal"
 	"muster/store/file"
 	"muster/store/mem"
 	"muster/team"
@@ -81,6 +83,17 @@ func copyArchive(ctx context.Context, to muster.Store, w *workspace.Workspace, t
 			if name == muster.TableMembers {
 				streams = append(streams, muster.StreamTranscripts+c.Key)
 			}
+		}
+	}
+	// The helpers of members have no records. The events name them.
+	for r, err := range from.Log().Read(ctx, muster.StreamEvents, 0) {
+		var e muster.Event
+		if err != nil || e.UnmarshalJSON(r.Data) != nil || e.Kind != journal.AgentStarted {
+			continue
+		}
+		stream := muster.StreamTranscripts + e.Text("agent")
+		if _, _, ok := muster.HelpedBy(muster.Name(e.Text("agent"))); ok && !slices.Contains(streams, stream) {
+			streams = append(streams, stream)
 		}
 	}
 	for _, stream := range streams {

@@ -24,11 +24,14 @@ speakers:
     - do: [{wait: {}}]
       until: All done
     - say: Both are there.
+  subagent:
+    - say: It is not.
 scenes:
   - cue: 'Task #1: one'
     who: [coder]
     turns:
       - do: [{todo: {items: [{id: a, text: write one, status: in_progress}]}}]
+      - do: [{subagent: {kind: explore, prompt: Is one there?}}]
       - do: [{write_file: {path: one, content: "1\n"}}]
       - do: [{complete_task: {task_id: 1, summary: One is there.}}]
   - cue: 'Task #2: two'
@@ -94,6 +97,14 @@ func TestAnArchivedTeamIsLookedAt(t *testing.T) {
 	}
 	if len(tasks) != 2 || tasks[1].Status != muster.Completed || len(tasks[1].DependsOn) != 1 || tasks[1].Landed == nil {
 		t.Fatalf("the archive has the tasks %+v", tasks)
+	}
+	helper := ""
+	for s, err := range o.Members().Conversation(t.Context(), "alice.explore-1", 0) {
+		require.NoError(t, err)
+		helper += s.Text + "\n"
+	}
+	if !strings.HasPrefix(helper, "Is one there?\n") || !strings.HasSuffix(helper, "\nIt is not.\n") {
+		t.Errorf("the archive has the helper's conversation %q", helper)
 	}
 	for _, want := range []string{"call write_file one", "step write one", "call complete_task 2"} {
 		if n := strings.Count(strings.Join(said, "\n")+"\n", want+"\n"); n != 1 {

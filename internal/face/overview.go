@@ -105,6 +105,7 @@ func readRecent(ctx context.Context, j *journal.Journal, o *view.Overview) error
 	if last.Kind != "" && last.At >= o.Run.StartedAt && !o.Alive {
 		end = muster.Time(last.At)
 	}
+	o.AddHelpers()
 	// The time between the death of a process and the resume of its run is not counted.
 	o.Lived = end.Sub(muster.Time(o.Run.StartedAt)) - time.Duration(o.Run.Away*float64(time.Second))
 	return nil

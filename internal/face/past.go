@@ -102,6 +102,9 @@ func (p *Past) addTurn(e muster.Event) {
 	}
 	p.spending.Total = p.spending.Total.Plus(s)
 	p.spending.Members[e.Member] = p.spending.Members[e.Member].Plus(s)
+	if agent := e.Text("agent"); agent != "" {
+		p.spending.AddAgent(muster.Name(agent), e.Member, e.Text("role"), s)
+	}
 	p.spending.Tasks[e.Task] = p.spending.Tasks[e.Task].Plus(s)
 }
 
@@ -221,6 +224,7 @@ func (p *Past) Overview(at time.Time) view.Overview {
 	o.Team, o.Run, o.Now, o.Alive, o.Mail = p.run.Team, p.run, at, p.run.EndedAt == 0, p.mail
 	o.Presence, o.Spending.Total = p.presence.Clone(), p.spending.Total
 	o.Spending.Members, o.Spending.Tasks = maps.Clone(p.spending.Members), maps.Clone(p.spending.Tasks)
+	o.Spending.Agents = maps.Clone(p.spending.Agents)
 	end := at
 	if p.run.EndedAt != 0 {
 		end = muster.Time(p.run.EndedAt)
@@ -247,6 +251,7 @@ func (p *Past) Overview(at time.Time) view.Overview {
 		}
 		o.Members = append(o.Members, m)
 	}
+	o.AddHelpers()
 	o.Requests = append(o.Requests, p.requests...)
 	countTasks(&o)
 	if o.Alive {

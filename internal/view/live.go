@@ -157,7 +157,7 @@ func (l *Presence) matters(most int) (shown []*Activity, rest string) {
 		switch {
 		case m.name == muster.Lead, m.state == LookNeedsYou:
 			return 0
-		case m.state == LookIdle:
+		case m.state == LookIdle || m.worksFor != "":
 			return 2
 		}
 		return 1

@@ -117,6 +117,8 @@ func (o Overview) look(m Member, now *Activity) Look {
 		return LookStopped
 	case !m.Alive:
 		return LookDead
+	case m.WorksFor != "": // what its member's records say is not about it
+		return LookWorking
 	case o.asksFor(m) != "":
 		return LookNeedsYou
 	// Between two records only the member itself says that its task is to land.

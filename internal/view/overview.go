@@ -18,6 +18,8 @@ type Member struct {
 	muster.Member
 	Alive   bool
 	Subject string `json:"-"` // of its task; "" where it was not looked up
+	// WorksFor is the member for which a helper works, "" for a member. The JSON has it as works_for.
+	WorksFor muster.Name `json:"-"`
 }
 
 // Overview is how a team stands. Its JSON is what programs read, so the names of its fields are a format.
@@ -137,8 +139,9 @@ func (o Overview) members(s Screen) string {
 	}
 	for _, m := range o.Members {
 		stands := o.Standing(m, subject)
-		row := []any{Named(m.Name), m.Role, Text(stands.Text()), SinceStamp(stands.Since, o.Now), m.Turns,
-			o.Spending.Members[m.Name].Cost()}
+		name := Named(m.Owner())
+		name.Text = m.Label()
+		row := []any{name, m.Role, Text(stands.Text()), SinceStamp(stands.Since, o.Now), m.Turns, o.CostOf(m).Cost()}
 		t.Row(row[:len(t.Titles)]...)
 	}
 	return t.Draw(s)

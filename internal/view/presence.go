@@ -92,15 +92,22 @@ func (l *Presence) addCost(e muster.Event) {
 	if l.costs == nil {
 		l.costs = map[muster.Name]spend.Sum{}
 	}
-	l.costs[e.Member], l.spent = l.costs[e.Member].Plus(s), l.spent.Plus(s)
+	who := e.Member
+	if h := l.Find(helperOf(e)); h != nil {
+		who = h.name
+	}
+	l.costs[who], l.spent = l.costs[who].Plus(s), l.spent.Plus(s)
 }
 
 // Activity is what one member does.
 type Activity struct {
-	name  muster.Name
-	state Look          // working, needs you, idle, landing, waiting or stopped
-	task  muster.TaskID // that it has claimed, or 0
-	turn  int           // of all that it has taken, as the tables of members count them; 0 before the first one
+	name muster.Name
+	// worksFor is the member for which a helper works, and role its role. Both are "" for a member.
+	worksFor    muster.Name
+	role, model string
+	state       Look          // working, needs you, idle, landing, waiting or stopped
+	task        muster.TaskID // that it has claimed, or 0
+	turn        int           // of all that it has taken, as the tables of members count them; 0 before the first one
 	// step is where it is in the list of its own steps, "" where it has none or has done all.
 	step string
 	// Doing is the running tool, or why the member is idle.
@@ -118,8 +125,10 @@ func (l *Presence) Apply(e muster.Event) {
 	l.noteBudget(e)
 	m := l.Find(e.Member)
 	switch {
-	case e.Member == "" || e.Member == muster.System || e.Member == muster.User,
-		bySubagent(e): // the member itself is still in its call of subagent
+	case e.Member == "" || e.Member == muster.System || e.Member == muster.User:
+		return
+	case bySubagent(e): // the member itself is still in the call that has started it
+		l.applyToHelper(e)
 		return
 	case m == nil && strings.HasPrefix(e.Kind, "task."): // somebody outside the team is no member
 		l.noteClaim(e)
@@ -128,6 +137,11 @@ func (l *Presence) Apply(e muster.Event) {
 		m = &Activity{name: e.Member, task: l.claims[e.Member]}
 	}
 	state, doing := LookWorking, ""
+	switch e.Kind {
+	case journal.TurnStarted, journal.MemberIdle, journal.MemberSpawned, journal.MemberResumed, journal.MemberShutdown:
+		// What it has asked a helper for has ended with its turn before this, or with the process that it lived in.
+		l.endHelpers(func(h *Activity) bool { return h.worksFor == m.name })
+	}
 	switch e.Kind {
 	case journal.MemberShutdown:
 		l.members = slices.DeleteFunc(l.members, func(o *Activity) bool { return o == m })
@@ -204,6 +218,7 @@ func (l *Presence) noteResting(o Overview) {
 
 // stopAll shows all members as stopped: the process that they lived in has ended.
 func (l *Presence) stopAll(at time.Time) {
+	l.endHelpers(func(h *Activity) bool { return h.worksFor != "" })
 	for _, m := range l.members {
 		m.state, m.Doing, m.Since = LookStopped, "", at
 	}
@@ -217,6 +232,13 @@ func (l *Presence) add(m *Activity) {
 	at := len(l.members)
 	if m.name == muster.Lead { // the lead comes first
 		at = 0
+	}
+	if m.worksFor != "" { // below its member, and its other helpers
+		for i, o := range l.members {
+			if o.name == m.worksFor || o.worksFor == m.worksFor {
+				at = i + 1
+			}
+		}
 	}
 	if !slices.Contains(l.members, m) {
 		l.members = slices.Insert(l.members, at, m)
@@ -252,7 +274,7 @@ func stepText(e muster.Event) string {
 	return step
 }
 
-// bySubagent reports whether the call that an event tells of is one of a member's subagent.
+// bySubagent reports whether an event tells of a helper of its member, such as a subagent.
 func bySubagent(e muster.Event) bool {
 	is, _ := e.Fields["subagent"].(bool)
 	return is
@@ -292,7 +314,7 @@ func (l *Presence) rows(
 	tasks := make([]string, len(shown))
 	l.names = max(l.names, 8)
 	for i, m := range shown {
-		l.names, l.states = max(l.names, min(len(m.name), 16)), max(l.states, 7, len(m.state))
+		l.names, l.states = max(l.names, min(len(m.label()), 16)), max(l.states, 7, len(m.state))
 		if m.task != 0 {
 			name := strings.TrimSpace(fmt.Sprintf("%d %s", m.task, text.OneLine(subject(m.task))))
 			tasks[i] = text.CutColumns(name, taskColumn)
@@ -343,7 +365,8 @@ func (l *Presence) row(p Paint, m *Activity, task, took string, room int) string
 	const least = 8 // columns; less of a text says nothing
 	names, isNarrow := l.nameColumns(room)
 	names = min(names, max(room-len(took)-2, least))
-	head := text.PadColumns(text.CutColumns(string(m.name), names), names)
+	head := text.PadColumns(text.CutColumns(m.label(), names), names)
+	who := string(cmp.Or(m.worksFor, m.name))
 	left := room - text.Columns(head) - text.Columns(took) - 2
 	rest := ""
 	column := func(s string, width int) {
@@ -367,7 +390,7 @@ func (l *Presence) row(p Paint, m *Activity, task, took string, room int) string
 		}
 		shrinking(s.Text(), text.Columns(s.Text()))
 		column(l.costs[m.name].Cost(), text.Columns(l.costs[m.name].Cost()))
-		return p.Who(string(m.name), head) + rest + "  " + took
+		return p.Who(who, head) + rest + "  " + took
 	}
 	column(string(m.state), l.states)
 	shrinking(task, l.tasks)
@@ -378,5 +401,5 @@ func (l *Presence) row(p Paint, m *Activity, task, took string, room int) string
 	if m.state == LookNeedsYou || m.Doing == WaitsForUser {
 		rest = p.In(Yours, rest)
 	}
-	return p.Who(string(m.name), head) + rest + "  " + took
+	return p.Who(who, head) + rest + "  " + took
 }

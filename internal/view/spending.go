@@ -69,7 +69,13 @@ func (s Spending) Draw(screen Screen) string {
 		parts = slices.Delete(parts, 1, 2)
 	}
 	fmt.Fprintf(w, "team %s   %s\n", s.Team, strings.TrimPrefix(strings.Join(parts, ", "), ", "))
-	member := func(n muster.Name) Cell { return Named(n) }
+	member := func(n muster.Name) Cell {
+		c := Named(cmp.Or(s.Agents[n].Member, n))
+		if _, isHelper := s.Agents[n]; isHelper {
+			c.Text = helperLabel(n)
+		}
+		return c
+	}
 	task := func(id muster.TaskID) Cell {
 		if id == 0 {
 			return Text("no task")
@@ -78,8 +84,10 @@ func (s Spending) Draw(screen Screen) string {
 		return Text(strings.TrimSpace(fmt.Sprintf("%d %s", id, subject)))
 	}
 	model := func(name string) Cell { return Text(text.OneLine(cmp.Or(name, "-"))) }
-	w.WriteString(drawSums("MEMBER", s.Members, member, s.Total, screen) +
-		drawSums("TASK", s.Tasks, task, s.Total, screen) + drawSums("MODEL", s.Models, model, s.Total, screen))
+	rows, sums := s.byMember()
+	w.WriteString(drawSums("MEMBER", rows, sums, member, s.Total, screen) +
+		drawSums("TASK", dearest(s.Tasks), s.Tasks, task, s.Total, screen) +
+		drawSums("MODEL", dearest(s.Models), s.Models, model, s.Total, screen))
 	if n := s.Total.Unpriced; n > 0 {
 		fmt.Fprintf(w, "the price of %s is not known; say it: models: in your own config.yaml\n", text.Count(n, "call"))
 	}
@@ -90,19 +98,43 @@ func (s Spending) Draw(screen Screen) string {
 	return w.String()
 }
 
-// drawSums returns a table of sums, the largest first. What costs nothing has no column of costs.
-func drawSums[K cmp.Ordered](title string, sums map[K]spend.Sum, name func(K) Cell, all spend.Sum, s Screen) string {
-	if len(sums) == 0 {
+// byMember returns the rows of the members, each with its helpers below it, and what each row has cost. The row of a
+// member is without its helpers, so that the rows add up to the total.
+func (s Spending) byMember() (rows []muster.Name, sums map[muster.Name]spend.Sum) {
+	helpers := map[muster.Name]map[muster.Name]spend.Sum{}
+	sums = map[muster.Name]spend.Sum{}
+	for name, a := range s.Agents {
+		if helpers[a.Member] == nil {
+			helpers[a.Member] = map[muster.Name]spend.Sum{}
+		}
+		helpers[a.Member][name], sums[name] = a.Sum, a.Sum
+	}
+	for _, name := range dearest(s.Members) {
+		sums[name] = s.Own(name, func(muster.Name) bool { return true })
+		rows = append(append(rows, name), dearest(helpers[name])...)
+	}
+	return rows, sums
+}
+
+// dearest returns the keys of sums, that of the largest first.
+func dearest[K cmp.Ordered](sums map[K]spend.Sum) []K {
+	return slices.SortedFunc(maps.Keys(sums), func(a, b K) int {
+		x, y := sums[a], sums[b]
+		return cmp.Or(cmp.Compare(y.Dollars, x.Dollars), cmp.Compare(y.Tokens(), x.Tokens()), cmp.Compare(a, b))
+	})
+}
+
+// drawSums returns a table of sums, in the order of keys. What costs nothing has no column of costs.
+func drawSums[K cmp.Ordered](
+	title string, keys []K, sums map[K]spend.Sum, name func(K) Cell, all spend.Sum, s Screen,
+) string {
+	if len(keys) == 0 {
 		return ""
 	}
 	t := Table{Titles: []string{title, ">CALLS", ">INPUT", ">CACHED", ">OUTPUT"}}
 	if all.Dollars > 0 {
 		t.Titles = append(t.Titles, ">COST")
 	}
-	keys := slices.SortedFunc(maps.Keys(sums), func(a, b K) int {
-		x, y := sums[a], sums[b]
-		return cmp.Or(cmp.Compare(y.Dollars, x.Dollars), cmp.Compare(y.Tokens(), x.Tokens()), cmp.Compare(a, b))
-	})
 	for _, k := range keys {
 		x := sums[k]
 		row := []any{name(k), x.Calls, tokens(float64(x.Input + x.CacheWrite + x.CacheWriteLong)),

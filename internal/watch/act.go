@@ -79,7 +79,7 @@ func writeMail(m *model) tea.Cmd {
 	} else if t := m.task(m.detail.taskID()); t != nil {
 		to = cmp.Or(t.Owner, to)
 	} else if x := m.detail.row.member; x != nil {
-		to = x.Name
+		to = x.Owner()
 	}
 	// It is addressed to whom the prompt names, whatever is selected when it is sent.
 	name := text.OneLine(string(to))

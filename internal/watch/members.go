@@ -14,13 +14,13 @@ func (s *teamState) drawMember(r row, width int) cells {
 	word, does := string(stands.Look), stands.What
 	// The state has a column of its own, so what is said beside it is without it.
 	age := view.SinceStamp(stands.Since, s.o.Now)
-	name := text.OneLine(string(r.member.Name))
+	name, who := text.OneLine(r.member.Label()), text.OneLine(string(r.member.Owner()))
 	names, states := s.memberWidths()
 	left := width - names - 1 - states - 1 - len(age) - 1
 	if left < 8 { // a narrow pane has no room for what it does
 		names, left = min(names, max(width-12, 4)), 0
 	}
-	c := cells{{text: text.PadColumns(text.CutColumns(name, names), names) + " ", who: name},
+	c := cells{{text: text.PadColumns(text.CutColumns(name, names), names) + " ", who: who},
 		{text: text.PadColumns(word, states), tone: stands.Look.Tone()}}
 	if left > 0 {
 		what := text.PadColumns(text.CutColumns(s.oneLine(does), left), left)
@@ -34,7 +34,7 @@ func (s *teamState) drawMember(r row, width int) cells {
 func (s *teamState) memberWidths() (names, states int) {
 	for i := range s.o.Members {
 		look := s.o.Standing(s.o.Members[i], s.subject).Look
-		names, states = max(names, len(s.o.Members[i].Name)), max(states, len(look))
+		names, states = max(names, len(s.o.Members[i].Label())), max(states, len(look))
 	}
 	return min(max(names, 4), 12), states
 }

@@ -120,14 +120,9 @@ func (f frame) title() string {
 	}
 	switch r := m.detail.row; {
 	case r.member != nil:
-		for _, x := range m.o.Members { // as it is now
-			if x.Name == r.member.Name {
-				r.member = &x
-			}
-		}
-		word := string(m.o.Standing(*r.member, m.subject).Look)
-		parts := []string{string(r.member.Name), r.member.Role, word, text.Count(r.member.Turns, "turn"),
-			m.o.Spending.Members[r.member.Name].Cost(), r.member.Model}
+		x := m.o.AsItIs(*r.member)
+		parts := []string{string(x.Name), x.Role, string(m.o.Standing(x, m.subject).Look), text.Count(x.Turns, "turn"),
+			m.o.CostOf(x).Cost(), x.Model}
 		isEmpty := func(s string) bool { return s == "" }
 		return mark + m.oneLine(strings.Join(slices.DeleteFunc(slices.Compact(parts), isEmpty), ", "))
 	case r.need != nil && r.need.Request != nil:

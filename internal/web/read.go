@@ -75,7 +75,7 @@ func newSaid(s team.Said) said {
 func (s *Server) member(r *http.Request) (any, error) {
 	name := muster.Name(r.PathValue("name"))
 	// A conversation can be read for every name. One that nobody has must not look like a member that says nothing.
-	if _, err := s.team.Members().Get(r.Context(), name); err != nil {
+	if err := s.team.Members().HasConversation(r.Context(), name); err != nil {
 		return nil, err
 	}
 	after, err := position(r)

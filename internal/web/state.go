@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"strings"
 
 	"muster"
 	"muster/internal/face"
@@ -40,6 +41,8 @@ type state struct {
 // member is a member as the page shows it.
 type member struct {
 	Name   muster.Name         `json:"name"`
+	Of     muster.Name         `json:"works_for,omitempty"` // of a helper: the member for which it works
+	Label  string              `json:"label"`               // its name in the list
 	Role   string              `json:"role"`
 	Status muster.MemberStatus `json:"status"`
 	Look   view.Look           `json:"look"` // also the class of its row
@@ -108,9 +111,9 @@ func document(o view.Overview) state {
 	subject := o.Subjects()
 	for _, m := range o.Members {
 		stands := o.Standing(m, subject)
-		v.Members = append(v.Members, member{Name: m.Name, Role: m.Role, Status: m.Status, Look: stands.Look,
-			Does: stands.Text(), Since: stands.Since, Turns: m.Turns,
-			Cost: o.Spending.Members[m.Name].Cost(), Model: m.Model, Task: m.Task})
+		v.Members = append(v.Members, member{Name: m.Name, Of: m.WorksFor, Label: strings.TrimSpace(m.Label()),
+			Role: m.Role, Status: m.Status, Look: stands.Look, Does: stands.Text(), Since: stands.Since, Turns: m.Turns,
+			Cost: o.CostOf(m).Cost(), Model: m.Model, Task: m.Task})
 	}
 	// Descriptions, plans and results are left out: see card.
 	for _, t := range o.Tasks {

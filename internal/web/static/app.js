@@ -241,12 +241,12 @@ function drawMembers() {
       item = el("li", { "data-name": m.name }, b);
     }
     const b = item.firstChild, [mark, name, figures, does] = b.children;
-    b.className = "member item " + m.look.replace(" ", "-");
+    b.className = (m.works_for ? "member helper item " : "member item ") + m.look.replace(" ", "-");
     setText(mark, marks[m.look]);
-    const role = m.role && m.role !== m.name ? m.role : "";
+    const role = m.role && m.role !== m.name && !m.works_for ? m.role : "";
     if (name.dataset.of !== m.name + role) {
       name.dataset.of = m.name + role;
-      name.replaceChildren(clean(m.name), ...(role ? [el("span", { class: "role" }, " " + role)] : []));
+      name.replaceChildren(clean(m.label), ...(role ? [el("span", { class: "role" }, " " + role)] : []));
     }
     setText(figures, [m.turns ? m.turns + (m.turns === 1 ? " turn" : " turns") : "", m.cost].filter(Boolean).join(" · "));
     does.dataset.text = m.does || m.look; // it begins with the look

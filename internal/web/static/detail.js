@@ -53,7 +53,7 @@ function show() {
     return;
   }
   setText(byId("detail-title"), { spending: "Spending and contexts", inbox: "Inboxes" }[kind] || `${kind} ${name}`);
-  if (kind === "member") setText(byId("mail-label"), `Mail to ${name}, which it reads before its next step`);
+  if (kind === "member") setText(byId("mail-label"), `Mail to ${reader(name)}, which it reads before its next step`);
   byId(field === "mail" && !byId("mail").hidden ? "mail-text" : "detail").focus();
   changed();
 }
@@ -376,9 +376,12 @@ async function drawInbox(of) {
   body.replaceChildren(...parts);
 }
 
+// reader returns who reads mail about a member: for a helper, such as alice.explore-1, the member for which it works.
+const reader = (name) => name.split(".")[0];
+
 async function send(e) {
   e.preventDefault();
-  const text = byId("mail-text"), to = shown.name;
+  const text = byId("mail-text"), to = reader(shown.name);
   try {
     await ask("api/mail", { to, text: text.value });
     text.value = "";

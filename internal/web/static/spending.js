@@ -11,7 +11,7 @@ export async function spending(box, s) {
     s.run.started_at ? `the last run, which began ${ago(s.now - s.run.started_at)} ago` : "no run yet")];
   if (h.members.some((m) => m.turns)) parts.push(...chart(h), ...contexts(h));
   const subject = (id) => id === "0" ? "no task" : `${id} ${s.tasks.find((t) => String(t.id) === id)?.subject || ""}`;
-  for (const [title, sums, name] of [["Member", s.spending.members], ["Task", s.spending.tasks, subject], ["Model", s.spending.models]]) {
+  for (const [title, sums, name] of [["Member", byMember(s.spending)], ["Task", s.spending.tasks, subject], ["Model", s.spending.models]]) {
     const rows = Object.entries(sums || {}).sort((a, b) => b[1].dollars - a[1].dollars || b[1].calls - a[1].calls);
     if (!rows.length) continue;
     const lines = rows.map(([key, x]) => {
@@ -24,6 +24,17 @@ export async function spending(box, s) {
     parts.push(el("h3", {}, "By " + title.toLowerCase()), isFree ? table(titles.slice(0, -1), lines.map((l) => l.slice(0, -1))) : table(titles, lines));
   }
   box.replaceChildren(...parts);
+}
+
+// byMember returns what each member has spent without its helpers, and what each helper has spent: the rows add up.
+function byMember({ members, agents = {} }) {
+  const rows = Object.fromEntries(Object.entries(members || {}).map(([name, x]) => [name, { ...x }]));
+  for (const [name, a] of Object.entries(agents)) {
+    const of = rows[a.member];
+    for (const [key, x] of Object.entries(a)) if (of && typeof x === "number") of[key] = (of[key] || 0) - x;
+    rows[name] = a;
+  }
+  return rows;
 }
 
 // table makes a table whose first column is text and whose others are figures.
