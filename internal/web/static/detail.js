@@ -201,6 +201,7 @@ function comment(r, button, task, file, line) {
 async function drawMember(of) {
   const m = getState()?.members.find((x) => x.name === of.name);
   if (m) setText(byId("detail-title"), `${m.name}: ${m.does || m.look}`);
+  else if (getState() && reader(of.name) !== of.name) setText(byId("detail-title"), `${of.name}: has ended`);
   byId("mail").hidden = !mayWrite(of.name);
   const until = replay.isOn() ? replay.time() : undefined;
   if (until !== of.until) {
