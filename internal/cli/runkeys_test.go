@@ -19,10 +19,10 @@ import (
 
 // asksAtTerminal returns a terminal, and what to type there for a run that asks before each of two commands. Then it
 // waits for the file go on.
-func asksAtTerminal(t *testing.T) (w *world, s *tmuxtest.Screen, run string) {
+func asksAtTerminal(t *testing.T) (s *tmuxtest.Screen, run string) {
 	t.Helper()
 	t.Parallel()
-	w = newWorld(t)
+	w := newWorld(t)
 	s = w.terminal()
 	gittest.Write(t, s.Dir, map[string]string{"user/muster/config.yaml": "permissions: {ask: [\"bash(make *)\"]}\n"})
 	words := w.words(`speakers:
@@ -34,7 +34,7 @@ func asksAtTerminal(t *testing.T) (w *world, s *tmuxtest.Screen, run string) {
 	gittest.Write(t, s.Dir, map[string]string{"go.sh": "clear; XDG_CONFIG_HOME=" + filepath.Join(s.Dir, "user") +
 		" muster run x --without-changes --teammates 0 --check true" +
 		" --model 'script/" + words + "'; echo exit $?\n"})
-	return w, s, "sh " + filepath.Join(s.Dir, "go.sh")
+	return s, "sh " + filepath.Join(s.Dir, "go.sh")
 }
 
 // answerWhen presses a key when the question about a command has stood long enough.
@@ -56,7 +56,7 @@ func answerWhen(t *testing.T, s *tmuxtest.Screen, command, key string) {
 
 // One key answers a question of muster run. Afterwards the terminal is the shell's again.
 func TestOneKeyAnswersARun(t *testing.T) {
-	_, s, run := asksAtTerminal(t)
+	s, run := asksAtTerminal(t)
 	s.Keys(run, "Enter")
 	answerWhen(t, s, `make one`, "y")
 	s.Wait(`user     yes    lead's permission`)
@@ -94,7 +94,7 @@ func TestADemoIsPlayed(t *testing.T) {
 
 // What was typed before a question came is for the shell. No key is taken then, and the command is named.
 func TestNoKeyAnswersWhileTheShellIsTypedFor(t *testing.T) {
-	_, s, run := asksAtTerminal(t)
+	s, run := asksAtTerminal(t)
 	s.Keys(run, "Enter")
 	s.Wait(`work lands on`)
 	s.Keys("-l", "echo shell-$((1+1))")

@@ -193,10 +193,12 @@ func (c Cluster) isWordPart() bool {
 // isSpace reports whether only blank is seen of a Cluster. A folded paste is none, whatever is in it.
 func (c Cluster) isSpace() bool { return !c.isFolded() && strings.TrimSpace(c.Text) == "" }
 
-// insertNewline, deleteLeft and deleteRight are what the keys of that name do.
+// insertNewline and deleteLeft are what the keys of that name do.
 func (b *Buffer) insertNewline() { b.Insert("\n") }
 func (b *Buffer) deleteLeft()    { b.replace(max(0, b.Cursor-1), b.Cursor, nil) }
-func (b *Buffer) DeleteRight()   { b.replace(b.Cursor, min(b.Cursor+1, len(b.Text)), nil) }
+
+// DeleteRight deletes the cluster at the cursor.
+func (b *Buffer) DeleteRight() { b.replace(b.Cursor, min(b.Cursor+1, len(b.Text)), nil) }
 
 // kill deletes Text[from:to] and keeps it for yank.
 func (b *Buffer) kill(from, to int) {
