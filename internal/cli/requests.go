@@ -48,7 +48,7 @@ func (r requestCommands) show() *cobra.Command {
 			if q.Diff != nil { // see drawDiff
 				q.Diff.Text = r.secrets.String(q.Diff.Text)
 			}
-			return r.print(q, func(s view.Screen) string { return q.Draw(s, r.Now()) })
+			return r.print(q, func(s view.Screen) string { return q.Draw(s, r.Now(), r.screenShape == nil) })
 		})}
 }
 

@@ -47,8 +47,9 @@ func ReadQuestion(ctx context.Context, t *team.Team, id muster.RequestID) (q Que
 // maxDiffLines is how many lines of a difference stand below a question. More would hide what is asked.
 const maxDiffLines = 200
 
-// Draw returns the question as people read it: who asks, the whole text, the task, its difference, and what to type.
-func (q Question) Draw(s view.Screen, now time.Time) string {
+// Draw returns the question as people read it: who asks, the whole text, the task, and its difference. What to type
+// stands below it where the answer isTyped: elsewhere a key answers.
+func (q Question) Draw(s view.Screen, now time.Time, isTyped bool) string {
 	r, w := q.Request, new(strings.Builder)
 	fmt.Fprintf(w, "%s  %s\n", text.OneLine(string(r.ID)), view.Question(r))
 	v := view.Table{Titles: []string{"", ""}, Wide: 1}
@@ -80,7 +81,7 @@ func (q Question) Draw(s view.Screen, now time.Time) string {
 		w.WriteString("\n" + q.changes(s))
 	}
 	// No command is given that would be refused: the user decides only what the lead may decide too.
-	if r.Status == muster.RequestPending && (r.To == muster.Lead || r.To == muster.User) {
+	if isTyped && r.Status == muster.RequestPending && (r.To == muster.Lead || r.To == muster.User) {
 		fmt.Fprintf(w, "\nsay yes:  muster approve %[1]s [COMMENT]\nsay no:   muster reject %[1]s \"why\"\n", r.ID)
 		if len(r.Asks) > 0 {
 			fmt.Fprintf(w, "for longer:  muster approve %s --run, until the run ends; --always, in this repository\n",
