@@ -29,8 +29,8 @@ type words struct {
 	isUser bool
 }
 
-// recall shows a user who comes back what has happened meanwhile, and the end of the conversation. What cannot be read
-// is left out.
+// recall shows a user who comes back what has happened meanwhile in the last run, and the end of its conversation. What
+// cannot be read is left out.
 func (c *conversation) recall(ctx context.Context, run muster.Run) {
 	var away view.Away
 	var all []words
@@ -64,6 +64,10 @@ func (c *conversation) recall(ctx context.Context, run muster.Run) {
 	}
 	if len(away.Landed) > awayTasks {
 		changed = nil
+	}
+	if run.EndedAt > 0 && len(all) > 0 {
+		ago := view.Duration(c.app.Now().Sub(muster.Time(run.EndedAt)))
+		c.face.Print(c.paint.In(view.Faint, "the last run, which ended "+ago+" ago:"))
 	}
 	text := away.Draw(view.Screen{Paint: c.paint, Width: width}, c.app.Now(), tasks, changed)
 	if text != "" {

@@ -167,7 +167,7 @@ func (c *conversation) run(ctx context.Context) error {
 			width, _ := view.TerminalWidth(c.app.Stdout)
 			welcome := chat.Welcome(openingLines(ctx, c), stoppedLines(state, isStopped))
 			c.face.Print(paintLabels(c.paint, view.Hang(welcome, len("rights  "), width-1)))
-			if isStopped {
+			if state.Run.StartedAt > 0 {
 				c.recall(ctx, state.Run)
 			}
 			s.Teller = withoutRights{s.Teller}

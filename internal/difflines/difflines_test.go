@@ -82,7 +82,7 @@ func TestWords(t *testing.T) {
 		{{"-a = 1", "-b = 1", "\\ No newline at end of file", "+a = 2", "+b = 2"}, {"-a = [1]", "-b = [1]", "\\ No newline at end of file", "+a = [2]", "+b = [2]"}},
 		{{"-a = 1", " ", "+a = 2"}, {"-a = 1", " ", "+a = 2"}},
 		{{"-我喜欢红茶", "+我喜欢绿茶"}, {"-我喜欢[红]茶", "+我喜欢[绿]茶"}},
-		{{"-\tx()", "+\t\tx()"}, {"-[\t]x()", "+[\t\t]x()"}},
+		{{"-\tx()", "+\t\tx()"}, {"-\tx()", "+\t\tx()"}},
 		{{"-x \xff y z", "+x \xfe y z"}, {"-x [\xff] y z", "+x [\xfe] y z"}},
 	} {
 		lines := hunk(c[0]...)

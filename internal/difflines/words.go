@@ -140,8 +140,12 @@ func weigh(words []string, changed []bool) (of, all int) {
 	return of, all
 }
 
-// bridged also marks the blanks between two changed words.
+// bridged also marks the blanks between two changed words, but not those that indent the line: code that moves into a
+// block has no changed words.
 func bridged(words []string, changed []bool) []bool {
+	if weight(words[0]) == 0 {
+		changed[0] = false
+	}
 	for i := 1; i < len(words)-1; i++ {
 		if changed[i-1] && changed[i+1] && weight(words[i]) == 0 {
 			changed[i] = true
