@@ -65,13 +65,17 @@ func (c *conversation) recall(ctx context.Context, run muster.Run) {
 	if len(away.Landed) > awayTasks {
 		changed = nil
 	}
+	head := ""
 	if run.EndedAt > 0 && len(all) > 0 {
 		ago := view.Duration(c.app.Now().Sub(muster.Time(run.EndedAt)))
-		c.face.Print(c.paint.In(view.Faint, "the last run, which ended "+ago+" ago:"))
+		head = "\n" + c.paint.In(view.Faint, "the last run, which ended "+ago+" ago:")
 	}
 	text := away.Draw(view.Screen{Paint: c.paint, Width: width}, c.app.Now(), tasks, changed)
 	if text != "" {
-		c.face.Print(text)
+		head += "\n" + text
+	}
+	if head != "" {
+		c.face.Print(head)
 	}
 	most := recallRows
 	if height := view.TerminalHeight(c.app.Stdout); height > 0 {

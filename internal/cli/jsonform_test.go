@@ -21,7 +21,7 @@ var seedNames = map[string]string{
 }
 
 // dataMaps are the fields with objects whose keys are data and not names: of members, tasks, models and their like.
-var dataMaps = map[string]bool{"members": true, "tasks": true, "models": true, "lanes": true, "ports": true, "env": true,
+var dataMaps = map[string]bool{"members": true, "agents": true, "tasks": true, "models": true, "lanes": true, "ports": true, "env": true,
 	"schema": true}
 
 // noJSON are the commands that print nothing with --json, each with the reason.

@@ -31,7 +31,7 @@ func asksAtTerminal(t *testing.T) (s *tmuxtest.Screen, run string) {
     - do: [{bash: {command: make two || true}}]
     - say: All done.
 `)
-	gittest.Write(t, s.Dir, map[string]string{"go.sh": "clear; XDG_CONFIG_HOME=" + filepath.Join(s.Dir, "user") +
+	gittest.Write(t, s.Dir, map[string]string{"go.sh": "clear; CI= XDG_CONFIG_HOME=" + filepath.Join(s.Dir, "user") +
 		" muster run x --without-changes --teammates 0 --check true" +
 		" --model 'script/" + words + "'; echo exit $?\n"})
 	return s, "sh " + filepath.Join(s.Dir, "go.sh")
@@ -74,7 +74,7 @@ func TestADemoIsPlayed(t *testing.T) {
 	t.Parallel()
 	s := newWorld(t).terminal()
 	s.Tmux("resize-window", "-y", "60")
-	s.Keys("clear; muster demo --play; echo exit $?", "Enter")
+	s.Keys("clear; CI= muster demo --play; echo exit $?", "Enter")
 	shows := func(what string) { // Go may compile its standard library first
 		t.Helper()
 		wait.Within(t, 10*time.Minute, what, func() bool { return strings.Contains(s.Text(), what) })
