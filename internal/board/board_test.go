@@ -259,7 +259,7 @@ func TestReleaseCounts(t *testing.T) {
 	}
 	w.refused(errOf(b.Complete(w.ctx, 1, got.Fence-1, Outcome{})), muster.Fenced, "")
 	err := errOf(b.Claim(w.ctx, 1, Claim{Owner: "bob"}))
-	w.refused(err, muster.Invalid, "task 1 needs attention: given back 3 times, last: 50 turns")
+	w.refused(err, muster.Invalid, "task 1 needs you: given back 3 times, last: 50 turns")
 	if muster.HintOf(err) != "muster task retry 1" {
 		t.Errorf("hint %q", muster.HintOf(err))
 	}

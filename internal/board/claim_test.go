@@ -38,7 +38,7 @@ func TestAnUnknownStatusIsRefused(t *testing.T) {
 	w.write("1", `{"id": 1, "subject": "a", "status": "blocked"}`)
 	w.write("2", `{"id": 2, "subject": "b", "status": "needs_attention"}`)
 	w.refused(errOf(w.board().Claim(w.ctx, 1, Claim{Owner: "ann"})), muster.Invalid, `task 1 has the status "blocked", which is none of ours`)
-	w.refused(errOf(w.board().Claim(w.ctx, 2, Claim{Owner: "ann"})), muster.Invalid, "task 2 needs attention")
+	w.refused(errOf(w.board().Claim(w.ctx, 2, Claim{Owner: "ann"})), muster.Invalid, "task 2 needs you")
 }
 
 // Only the holder of the fence binds a task to a lane, and nobody does once it is completed.

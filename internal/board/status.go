@@ -248,9 +248,9 @@ func errNotPending(t muster.Task) error {
 	case muster.Completed:
 		return muster.Errorf(muster.Invalid, "task %d is completed", t.ID)
 	case muster.NeedsAttention:
-		e := muster.Errorf(muster.Invalid, "task %d needs attention: %s", t.ID, t.Result)
+		e := muster.Errorf(muster.Invalid, "task %d needs you: %s", t.ID, t.Result)
 		if t.Result == "" {
-			e = muster.Errorf(muster.Invalid, "task %d needs attention", t.ID)
+			e = muster.Errorf(muster.Invalid, "task %d needs you", t.ID)
 		}
 		return e.WithHint("muster task retry %d", t.ID)
 	case muster.InProgress, muster.Landing:

@@ -36,8 +36,17 @@ func Question(r muster.Request, p view.Paint, now time.Time, subject func(muster
 		q.Lines = append(q.Lines, plan)
 	}
 	if reason := text.OneLine(r.Reason); reason != "" {
-		if rule, ok := strings.CutPrefix(reason, text.OneLine(r.Plan)+" ("); ok && plan != "" { // the command is above
-			reason = "rule: " + strings.TrimSuffix(rule, ")")
+		// The part of the command that is asked about stands before its rule.
+		i := strings.LastIndex(reason, " (")
+		for i > 0 && !strings.Contains(text.OneLine(r.Plan), reason[:i]) {
+			i = strings.LastIndex(reason[:i], " (")
+		}
+		if i > 0 {
+			of := ""
+			if reason[:i] != text.OneLine(r.Plan) {
+				of = " for " + reason[:i]
+			}
+			reason = "rule" + of + ": " + strings.TrimSuffix(reason[i+len(" ("):], ")")
 		}
 		q.Lines = append(q.Lines, p.In(view.Faint, reason))
 	}
@@ -49,7 +58,11 @@ func Question(r muster.Request, p view.Paint, now time.Time, subject func(muster
 		q.Note = view.Duration(left) + " left"
 	}
 	if len(r.Asks) > 0 {
-		q.Keys = append(q.Keys, terminal.Key{Name: "Y", Label: "yes, for the whole run", Settles: true})
+		label := "yes, for the whole run"
+		if what := text.OneLine(r.Asks[0]); len(r.Asks) == 1 && text.Columns(what) <= 24 {
+			label = "yes to " + what + " in this run"
+		}
+		q.Keys = append(q.Keys, terminal.Key{Name: "Y", Label: label, Settles: true})
 	}
 	q.Keys = append(q.Keys, terminal.Key{Name: "v", Label: "all of it"})
 	return q
@@ -76,7 +89,11 @@ func (s *Answers) Key(ctx context.Context, a terminal.Answer) {
 		printed, _ := s.Command(ctx, "requests", "show", a.ID)
 		s.Print(strings.TrimRight(printed, "\n"))
 	case "n": // the reason is typed behind it
-		s.Fill("/reject " + a.ID + " ")
+		line := "/reject "
+		if _, shown := s.Waiting(ctx); len(shown) != 1 {
+			line += a.ID + " "
+		}
+		s.Fill(line)
 	}
 }
 

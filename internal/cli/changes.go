@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -12,6 +13,8 @@ import (
 	"muster"
 	"muster/internal/terminal"
 	"muster/internal/text"
+	"muster/internal/treediff"
+	"muster/internal/workspace"
 	"muster/team"
 )
 
@@ -103,7 +106,8 @@ func (a *App) offerMerge(ctx context.Context, t *team.Team, j Job, sum team.Summ
 	if !isQuiet(waiting, f, terminal.AnswerAfter) {
 		return nil
 	}
-	fmt.Fprintf(a.Stdout, "\nm  merge it into %s    any other key  leave it\n", text.OneLine(u.Branch))
+	fmt.Fprintf(a.Stdout, "\nm  merge it into %s%s    any other key  leave it\n", text.OneLine(u.Branch),
+		changesOf(ctx, j.Workspace, u))
 	if key, err := readBytes(waiting, f, 1); err != nil || key != 'm' && key != 'M' {
 		return nil //nolint:nilerr // Ctrl-C is another key, and so is none in time: commands may follow in the shell.
 	}
@@ -112,6 +116,28 @@ func (a *App) offerMerge(ctx context.Context, t *team.Team, j Job, sum team.Summ
 		return nil
 	}
 	return mergeTarget(ctx, a, t, later)
+}
+
+// changesOf says in a few words what a merge brings, as in ": 2 files, +6 -3", and "" where git cannot tell.
+func changesOf(ctx context.Context, w *workspace.Workspace, u team.Untaken) string {
+	repo, err := w.Repo(ctx)
+	if err != nil {
+		return ""
+	}
+	target := "refs/heads/" + u.Target
+	base, err := repo.Run(ctx, repo.CommonDir(), "merge-base", "refs/heads/"+u.Branch, target)
+	if err != nil {
+		return ""
+	}
+	diff, err := treediff.DiffOf(ctx, repo, strings.TrimSpace(base), target)
+	if err != nil {
+		return ""
+	}
+	added, removed := 0, 0
+	for _, f := range diff.Files {
+		added, removed = added+f.Added, removed+f.Deleted
+	}
+	return fmt.Sprintf(": %s, +%d -%d", text.Count(len(diff.Files), "file"), added, removed)
 }
 
 // isQuiet waits, and reports whether nothing was typed meanwhile. What was typed stays for the next reader.

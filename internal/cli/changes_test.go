@@ -34,7 +34,7 @@ func runsAtTerminal(t *testing.T, file, check string) (w *world, s *tmuxtest.Scr
 
 const (
 	asksWhere = `1 file is not committed: \w+\n  h  begin at HEAD(?s:.*)merge makes it a commit of main\n\[h/s\]`
-	asksMerge = `m  merge it into main    any other key  leave it$`
+	asksMerge = `m  merge it into main: \d files?, \+\d -0    any other key  leave it$`
 )
 
 // One key decides where a run with uncommitted changes begins, and one key takes its work.

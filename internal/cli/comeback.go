@@ -65,12 +65,16 @@ func (c *conversation) recall(ctx context.Context, run muster.Run) {
 	if len(away.Landed) > awayTasks {
 		changed = nil
 	}
-	head := ""
-	if run.EndedAt > 0 && len(all) > 0 {
-		ago := view.Duration(c.app.Now().Sub(muster.Time(run.EndedAt)))
-		head = "\n" + c.paint.In(view.Faint, "the last run, which ended "+ago+" ago:")
-	}
 	text := away.Draw(view.Screen{Paint: c.paint, Width: width}, c.app.Now(), tasks, changed)
+	head := ""
+	if run.EndedAt > 0 {
+		// The user may have been there to its end.
+		if len(all) > 0 {
+			ago := view.Duration(c.app.Now().Sub(muster.Time(run.EndedAt)))
+			head = "\n" + c.paint.In(view.Faint, "the last run ended "+ago+" ago")
+		}
+		_, text, _ = strings.Cut(text, "\n")
+	}
 	if text != "" {
 		head += "\n" + text
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -334,6 +335,9 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 		// Everything was said in the conversation, but how to go on.
 		if c.sum.GoOn == "" && !slices.ContainsFunc(c.sum.Tasks, c.sum.Run.Has) {
 			return exitStatus(c.sum.Code)
+		}
+		if c.terminal != nil {
+			fmt.Fprintln(c.app.Stdout) // the summary stands by itself
 		}
 		return c.app.finish(ctx, c.Team, c.job, c.sum)
 	}

@@ -36,12 +36,12 @@ var examples = map[string][2]string{
 
 	"task":          {`muster task list`, `muster task add "count words" --role coder`},
 	"task add":      {`muster task add "count words"`, `muster task add "test it" --blocked-by 1,2 --priority 5 -d -`},
-	"task list":     {`muster task list`, `muster task list --status needs_attention`},
+	"task list":     {`muster task list`, `muster task list --status "needs you"`},
 	"task show":     {`muster task show 3`, `muster task show 3 --json`},
 	"task claim":    {`muster task claim 3 --as me`, `muster task complete 3 --as me`},
 	"task complete": {`muster task complete 3`, `muster task complete 3 --as me --result "see notes.md"`},
 	"task release":  {`muster task release 3`, `muster task release 3 --reason "alice is stuck"`},
-	"task retry":    {`muster task list --status needs_attention`, `muster task retry 3`},
+	"task retry":    {`muster task list --status "needs you"`, `muster task retry 3`},
 	"task delete":   {`muster task list`, `muster task delete 3`},
 
 	"team":       {`muster team list`, `muster team spawn dora --role coder`},

@@ -54,8 +54,12 @@ func readBytes(ctx context.Context, f *os.File, n int) (first byte, err error) {
 	}
 }
 
-// hasTyped reports whether a terminal has unread input, with or without an Enter.
+// hasTyped reports whether a terminal has unread input, with or without an Enter. The input of a terminal in whose
+// background this process is belongs to others.
 func hasTyped(f *os.File) bool {
+	if !terminal.IsForeground(f) {
+		return true
+	}
 	state, err := term.MakeRaw(int(f.Fd())) // a line without its end is not there to be read otherwise
 	if err != nil {
 		return false

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 
+	"muster/internal/terminal"
 	"muster/internal/view"
 	"muster/internal/web"
 )
@@ -94,7 +95,7 @@ func (d *phoneDoor) happened(e web.PhoneEvent) {
 func (d *phoneDoor) serve(ctx context.Context, page func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if f := d.terminalIn(); f != nil {
+	if f := d.terminalIn(); f != nil && terminal.IsForeground(f) {
 		// It ends with the process: nothing else can end a read from a terminal.
 		go func() {
 			for lines := bufio.NewScanner(f); lines.Scan() && ctx.Err() == nil; {

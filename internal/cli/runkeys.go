@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"muster"
 	"muster/internal/chat"
@@ -28,7 +29,18 @@ type runKeys struct {
 
 	mu   sync.Mutex
 	open *terminal.Terminal // nil: no question waits
+	// isClosing says that the terminal is being given back, and late is what is printed meanwhile.
+	isClosing bool
+	late      strings.Builder
 }
+
+const (
+	// typingPause is how long no key must have been pressed before the terminal is given back: the rest of what
+	// somebody types would go to the shell.
+	typingPause = 2 * time.Second
+	// maxTyping is how long the end of a run waits for that.
+	maxTyping = 10 * time.Second
+)
 
 // newRunKeys returns nil where there is no terminal with a user who could press a key.
 func newRunKeys(a *App, t *team.Team, root string) *runKeys {
@@ -45,15 +57,28 @@ func (a *App) canTakeKeys() bool {
 
 // update takes the terminal when a question waits, and gives it back when none does.
 func (k *runKeys) update(ctx context.Context) {
-	isAsked, isOpen := len(k.progress.Questions()) > 0, k.terminal() != nil
+	isAsked, t := len(k.progress.Questions()) > 0, k.terminal()
 	switch {
-	case isOpen && !isAsked:
-		k.close()
-	case isAsked && !isOpen && !k.isOff:
+	case t != nil:
+		if !isAsked && !t.HasDraft() && t.SinceKey() > typingPause {
+			k.close()
+		}
+	case isAsked && !k.isOff && terminal.IsForeground(k.in):
 		if k.isOff = hasTyped(k.in); !k.isOff {
 			k.take(ctx)
 		}
 	}
+}
+
+// end gives the terminal back at the end of the run.
+func (k *runKeys) end() {
+	if k == nil {
+		return
+	}
+	for t, began := k.terminal(), time.Now(); t != nil && t.SinceKey() < typingPause && time.Since(began) < maxTyping; {
+		time.Sleep(typingPause / 20)
+	}
+	k.close()
 }
 
 // terminal returns the terminal, or nil while no question waits.
@@ -84,26 +109,34 @@ func (k *runKeys) take(ctx context.Context) {
 
 // close gives the terminal back.
 func (k *runKeys) close() {
-	t := k.terminal()
+	k.mu.Lock()
+	t := k.open
+	k.open, k.isClosing = nil, t != nil
+	k.mu.Unlock()
 	if t == nil {
 		return
 	}
 	_ = t.Close() // there is nothing to do when the terminal cannot be restored
 	k.mu.Lock()
-	k.open = nil
+	_, _ = io.WriteString(k.app.Stderr, k.late.String()) // as in print
+	k.isClosing = false
+	k.late.Reset()
 	k.mu.Unlock()
 	k.progress.DrawnBy(nil)
 }
 
-// print prints the lines of the progress.
-func (k *runKeys) print(text string) {
+// print prints whole lines.
+func (k *runKeys) print(lines string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.open != nil {
-		k.open.Print(strings.TrimRight(text, "\n"))
-		return
+	switch {
+	case k.open != nil:
+		k.open.Print(strings.TrimRight(k.app.secrets.String(lines), "\n"))
+	case k.isClosing:
+		k.late.WriteString(lines)
+	default:
+		_, _ = io.WriteString(k.app.Stderr, lines) // a run goes on when nobody reads it
 	}
-	_, _ = io.WriteString(k.app.Stderr, text) // a run goes on when nobody reads it
 }
 
 // status returns what stands above the input.
@@ -112,6 +145,7 @@ func (k *runKeys) status(width int) terminal.Status {
 	rows := k.progress.Rows(now, width, terminal.StatusRows(view.TerminalHeight(k.out)))
 	s := terminal.Status{Lines: rows}
 	for _, r := range k.progress.Questions() {
+		r.Plan, r.Reason = k.app.secrets.String(r.Plan), k.app.secrets.String(r.Reason)
 		s.Questions = append(s.Questions, chat.Question(r, k.paint, now, k.progress.Subject))
 	}
 	return s
@@ -119,8 +153,7 @@ func (k *runKeys) status(width int) terminal.Status {
 
 // answer does what the user types, until the terminal is closed.
 func (k *runKeys) answer(ctx context.Context, t *terminal.Terminal) {
-	print := func(text string) { t.Print(k.app.secrets.String(text)) }
-	answers := chat.Answers{Print: print, Fill: t.Fill,
+	answers := chat.Answers{Print: func(lines string) { k.print(lines + "\n") }, Fill: t.Fill,
 		Waiting: func(ctx context.Context) (all, shown []muster.Request) {
 			return usersRequests(ctx, k.team), k.progress.Questions()
 		},
@@ -139,7 +172,7 @@ func (k *runKeys) answer(ctx context.Context, t *terminal.Terminal) {
 				answers.Line(ctx, name, strings.TrimSpace(rest))
 				t.Refresh()
 			} else {
-				print("this was not sent; to the lead: muster mail send lead \"...\", in another terminal")
+				k.print("this was not sent; to the lead: muster mail send lead \"...\", in another terminal\n")
 			}
 		case terminal.Interrupt: // as Ctrl-C does while no question waits
 			if p, err := os.FindProcess(os.Getpid()); err == nil {

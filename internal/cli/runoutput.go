@@ -159,9 +159,7 @@ func (o *runOutput) during(ctx context.Context, do func()) error {
 	do()
 	stop()
 	printing.Wait()
-	if o.keys != nil {
-		o.keys.close()
-	}
+	o.keys.end()
 	// The watch may be late. What it has not brought yet is read from where it has come to, so each event is printed
 	// once.
 	o.printAll(o.journal.Read(ctx, from), from)

@@ -86,20 +86,23 @@ func fileName(name string) string {
 
 // writeNew writes a file that only its owner can read. It replaces one that is there only with force.
 func writeNew(path string, data []byte, force bool) error {
-	how := os.O_EXCL
-	if force {
-		how = os.O_TRUNC
+	// The file is whole when it gets its name, and one that is replaced stays until then.
+	f, err := os.CreateTemp(filepath.Dir(path), ".muster-share-*")
+	if err == nil {
+		defer func() { _ = os.Remove(f.Name()) }() // after the rename there is none
+		_, err = f.Write(data)
+		err = errors.Join(err, f.Close())
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|how, 0o600)
+	switch {
+	case err != nil:
+	case force:
+		err = os.Rename(f.Name(), path)
+	default:
+		err = os.Link(f.Name(), path)
+	}
 	if errors.Is(err, fs.ErrExist) {
 		return muster.Errorf(muster.Invalid, "there is already a file %s", path).
 			WithHint("overwrite it with --force, or name another one:  muster share -o FILE")
-	}
-	if err == nil {
-		_, err = f.Write(data)
-		if err = errors.Join(err, f.Close()); err != nil {
-			_ = os.Remove(path) // a part of a page is none
-		}
 	}
 	if err != nil {
 		return muster.Errorf(muster.Unavailable, "the page cannot be written: %w", err).WithHint("muster share -o FILE")

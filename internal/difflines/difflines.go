@@ -112,7 +112,7 @@ func Parse(patch string, names []string) []Line {
 	return all
 }
 
-// maxMarked is how many lines of a difference have their words and code found. Who reads on further reads fast.
+// maxMarked is how many lines of a difference have their words and code found.
 const maxMarked = 20_000
 
 // Mark finds the changed words and the code of lines.

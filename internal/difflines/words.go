@@ -8,7 +8,7 @@ import (
 	"github.com/aymanbagabas/go-udiff/lcs"
 )
 
-// Which words were changed is told only where a line was changed in a few places. Marks all over a line say nothing,
+// Which words were changed is told only where a line was changed in a few places. Many marks on one line do not help,
 // and so do marks in lines that have only brackets in common. The rules are those of delta: a removed line belongs to
 // the first added one, behind those that have found theirs, of which at most six tenths are other words.
 const (

@@ -229,8 +229,7 @@ func (b *Buffer) transpose() {
 	if i <= b.startOfLine() {
 		return
 	}
-	b.Text[i-1], b.Text[i] = b.Text[i], b.Text[i-1]
-	b.Cursor = i + 1
+	b.replace(i-1, i+1, []Cluster{b.Text[i], b.Text[i-1]})
 }
 
 // CursorOffset returns the cursor as a byte offset into value.

@@ -6,8 +6,8 @@ import (
 	"muster/internal/text"
 )
 
-// Layout is the input broken into rows of the screen, and the cursor's place among them. It is made anew for each frame
-// and each vertical move, because an input is short.
+// Layout is the text broken into rows of the screen, and the position of the cursor. It is made anew for each frame and
+// each vertical move, because the text is short.
 type Layout struct {
 	Rows   []Row
 	indent int // columns before each row: the prompt's width

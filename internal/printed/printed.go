@@ -70,7 +70,9 @@ func record[T any](f form) *json.Marshalers {
 		if err != nil {
 			return err
 		}
-		return f.object(e, jsontext.NewDecoder(bytes.NewReader(data)))
+		// Fields that muster does not know are printed as they are, odd ones too.
+		return f.object(e, jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true),
+			jsontext.AllowInvalidUTF8(true)))
 	})
 }
 
@@ -96,6 +98,11 @@ func (f form) field(e *jsontext.Encoder, d *jsontext.Decoder, name string) error
 	printed, isRenamed := f.names[name]
 	if !isRenamed {
 		printed = name
+	}
+	for _, renamed := range f.names {
+		if name == renamed { // another program's, which has no place beside the renamed one
+			return d.SkipValue()
+		}
 	}
 	if err := e.WriteToken(jsontext.String(printed)); err != nil {
 		return err

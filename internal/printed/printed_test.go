@@ -2,6 +2,7 @@ package printed_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,6 +28,18 @@ func TestTask(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
+		}
+	}
+}
+
+// Odd fields of other programs do not keep a record from being printed, and no name comes twice by renaming.
+func TestOddFields(t *testing.T) {
+	for _, odd := range []string{`"metadata":{"a":1,"a":2}`, `"x":"\ud800"`, `"depends_on":[7]`} {
+		var task muster.Task
+		require.NoError(t, json.Unmarshal([]byte(`{"id":2,"subject":"a","dependsOn":[1],`+odd+`}`), &task))
+		got := string(require.Value(printed.Line(task))(t))
+		if strings.Count(got, `"depends_on":`) != 1 || !strings.Contains(got, `"depends_on":[1]`) {
+			t.Errorf("%s: %s", odd, got)
 		}
 	}
 }

@@ -251,7 +251,7 @@ func TestAnyText(t *testing.T) {
 	})
 }
 
-// Who hides a private key hides all of it, also where its end was cut off and where each line has something before it.
+// Keys returns private keys whole, also where its end was cut off and where each line has something before it.
 func TestKeysReturnsWholePrivateKeys(t *testing.T) {
 	t.Parallel()
 	key := newMaker().pem("RSA ")

@@ -15,6 +15,13 @@ func hasJobControl() bool {
 	return err == nil && session != unix.Getpgrp()
 }
 
+// IsForeground reports whether this process is in the foreground of a terminal. The kernel stops one in the background
+// that sets the mode of the terminal or reads from it.
+func IsForeground(f *os.File) bool {
+	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
 // HasInput reports whether a read of the terminal would return at once.
 func HasInput(f *os.File) bool {
 	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}

@@ -216,7 +216,13 @@ func (s *screen) questionRows(height int) []string {
 	}
 	var keys []string
 	if ansi.StringWidthWc(foot) > width-6 { // the edge has no room for the keys
-		keys, foot = text.WrapColoured(foot, width-4, false), ""
+		// A key and what it does stay on one row.
+		const blank = "\u00a0"
+		each := strings.ReplaceAll(strings.ReplaceAll(foot, " ", blank), blank+"·"+blank, " · ")
+		for _, row := range text.Wrap(each, width-4) {
+			keys = append(keys, strings.ReplaceAll(row, blank, " "))
+		}
+		foot = ""
 	}
 	// The keys stay, and as far as there is room why it is asked: the long text gives way.
 	most := max(min(height-2, maxQuestionRows)-len(keys), 1)

@@ -136,11 +136,11 @@ func TestTheFrameOfAQuestion(t *testing.T) {
 ╭─ bob asks to run a command ─────────── 4m left · 1 of 2 ─╮
 │ $ git push                                               │
 ╰─ y yes · n no · v all of it · Tab next ──────────────────╯`)
-		shows(30, 12, "╭─ bob asks to run a comm… ─╮\n│ $ git push                │\n│ y yes · n no · v all of   │\n│ it · Tab next             │")
+		shows(30, 12, "╭─ bob asks to run a comm… ─╮\n│ $ git push                │\n│ y yes · n no ·            │\n│ v all of it · Tab next    │")
 		long := push
 		long.Lines = []string{strings.Repeat("word ", 60)}
 		k.Update(statusMsg{Status: Status{Questions: []Question{long}}})
-		shows(30, 16, "│ ... 11 more rows          │\n│ y yes · n no · v all of   │\n│ it                        │")
+		shows(30, 16, "│ ... 11 more rows          │\n│ y yes · n no ·            │\n│ v all of it               │")
 		k.Update(statusMsg{Status: Status{Questions: []Question{push, {ID: "p-2"}}}})
 		shows(30, 6, "$ git push\ny yes · n no")
 		k.Update(tea.KeyPressMsg(tea.Key{Code: 'y', Text: "y"}))

@@ -52,6 +52,9 @@ type screen struct {
 	columns atomic.Int64
 	// isEditing says that the user's editor has the terminal.
 	isEditing atomic.Bool
+	// hasDraft says that something is typed, and lastKey when a key was pressed last, in nanoseconds of Unix.
+	hasDraft atomic.Bool
+	lastKey  atomic.Int64
 	// width and height are the size of the terminal, as far as it can be used.
 	width, height int
 	input         lineedit.Buffer
@@ -258,6 +261,7 @@ func (s *screen) releaseWaiting() {
 
 // Update applies one message to the model.
 func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	defer func() { s.hasDraft.Store(!s.input.IsEmpty()) }()
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		s.resize(msg.Width, msg.Height)
@@ -283,6 +287,7 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case effectMsg:
 		s.takeEffect(msg.press)
 	case tea.PasteMsg:
+		s.lastKey.Store(time.Now().UnixNano())
 		s.typePressed()
 		s.menu.close()
 		s.endSearch()
@@ -309,6 +314,7 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case menuMsg:
 		s.refreshMenu()
 	case tea.KeyPressMsg:
+		s.lastKey.Store(time.Now().UnixNano())
 		return s, s.handleKey(msg)
 	}
 	return s, nil

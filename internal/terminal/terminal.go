@@ -301,6 +301,12 @@ func (t *Terminal) Flush() { t.queue.put(item{kind: flushed}) }
 // nothing, so it can stand between any two frames.
 func (t *Terminal) Ring(sequence string) { go t.out.ring(sequence) } // the caller does not wait for the terminal
 
+// HasDraft reports whether something is typed that was not entered.
+func (t *Terminal) HasDraft() bool { return t.screen.hasDraft.Load() }
+
+// SinceKey returns how long ago a key was pressed last.
+func (t *Terminal) SinceKey() time.Duration { return time.Since(time.Unix(0, t.screen.lastKey.Load())) }
+
 // Refresh says that the status lines have changed. It does not wait until they are asked for.
 func (t *Terminal) Refresh() {
 	select {

@@ -74,7 +74,7 @@ func (d DiffLook) Numbers(l difflines.Line) string {
 	return d.In(Faint, b.String())
 }
 
-// Text returns a line behind its sign, in at most so many columns; 0: all of it. A tab is so many blanks as it has on a
+// Text returns a line behind its sign, cut to columns; 0: all of it. A tab is so many blanks as it has on a
 // terminal. What the line holds cannot steer the terminal.
 func (d DiffLook) Text(l difflines.Line, columns int) string {
 	base := DiffCodes[l.Kind]
@@ -147,7 +147,7 @@ func expandTabs(s string, column int) string {
 	return b.String()
 }
 
-// Row returns a line with its numbers, in at most so many columns; 0: all of it.
+// Row returns a line with its numbers, cut to columns; 0: all of it.
 func (d DiffLook) Row(l difflines.Line, columns int) string {
 	if columns > 0 {
 		columns = max(columns-d.NumberColumns(), 1)

@@ -142,7 +142,7 @@ func (p *Phone) expire(x *pairing) {
 	}
 }
 
-// What a device is told that does not get in.
+// Replies to devices that are refused.
 const (
 	toldCode   = "this code is not the one on the terminal; nothing is opened"
 	toldUsed   = "this code was used before, and pairs one device only; a new one is made on the terminal"
@@ -164,6 +164,10 @@ func (p *Phone) handler() http.Handler {
 			refuse(w, http.StatusForbidden, "this server answers only to the address that muster web has printed")
 			return
 		}
+		if status, why := checkSource(r, nil); why != "" {
+			refuse(w, status, why)
+			return
+		}
 		ended, ok := p.admit(r)
 		if r.Method == http.MethodGet && r.URL.Path == "/" && r.URL.Query().Has("pair") {
 			if ok { // it is read from the terminal again, to come back to the page
@@ -175,10 +179,6 @@ func (p *Phone) handler() http.Handler {
 		}
 		if !ok {
 			refuse(w, http.StatusUnauthorized, toldCookie)
-			return
-		}
-		if status, why := checkSource(r, nil); why != "" {
-			refuse(w, status, why)
 			return
 		}
 		if _, pattern := m.Handler(r); pattern == "" {

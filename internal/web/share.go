@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"muster"
+	"muster/internal/difflines"
 	"muster/internal/face"
 	"muster/internal/redact"
 	"muster/internal/secrets"
@@ -64,7 +66,7 @@ func (s *Server) Share(ctx context.Context, hide *redact.Secrets, home string) (
 		return nil, Shared{}, muster.Errorf(muster.NotFound, "there is nothing to share: no run has begun here").
 			WithHint(`muster run "GOAL"`)
 	}
-	b := &sharing{Server: s, run: run, parts: map[string]int{}, answers: map[string]any{}}
+	b := &sharing{Server: s, run: run, positions: map[string]int{}, answers: map[string]any{}}
 	for _, gather := range []func(context.Context) error{b.present, b.past, b.tasks, b.conversations, b.inboxes} {
 		if err := gather(ctx); err != nil {
 			return nil, Shared{}, err
@@ -92,17 +94,16 @@ type sharing struct {
 	run  muster.Run
 	said Shared
 
-	answers map[string]any // by the path that the page asks for
-	frames  []frame
-	parts   map[string]int // the positions of the parts of frames, by their JSON
-	order   []json.RawMessage
-	events  []face.Event
-	members []muster.Name // that were there at any time
-	cards   []muster.TaskID
+	answers   map[string]any // by the path that the page asks for
+	frames    []frame
+	positions map[string]int // of the values of frames, by their JSON
+	order     []json.RawMessage
+	events    []face.Event
+	members   []muster.Name // that were there at any time
+	cards     []muster.TaskID
 }
 
-// frame is the state at a time. Its fields name their values by positions among the parts: one, or one for each element
-// of a list.
+// frame is the state at a time. Its fields name their values by positions: one, or one for each element of a list.
 type frame struct {
 	At     float64        `json:"at"`
 	Fields map[string]any `json:"fields"`
@@ -223,13 +224,13 @@ func (b *sharing) addFrame(at float64, v state) error {
 	for name, value := range fields {
 		var list []json.RawMessage
 		if value[0] != '[' {
-			f.Fields[name] = b.part(value)
+			f.Fields[name] = b.position(value)
 		} else if err := json.Unmarshal(value, &list); err != nil {
 			return err
 		} else {
 			positions := make([]int, len(list))
 			for i, x := range list {
-				positions[i] = b.part(x)
+				positions[i] = b.position(x)
 			}
 			f.Fields[name] = positions
 		}
@@ -238,12 +239,12 @@ func (b *sharing) addFrame(at float64, v state) error {
 	return nil
 }
 
-// part returns the position of a value among the parts.
-func (b *sharing) part(value json.RawMessage) int {
-	i, ok := b.parts[string(value)]
+// position returns the position of a value among the values.
+func (b *sharing) position(value json.RawMessage) int {
+	i, ok := b.positions[string(value)]
 	if !ok {
 		i = len(b.order)
-		b.parts[string(value)], b.order = i, append(b.order, value)
+		b.positions[string(value)], b.order = i, append(b.order, value)
 	}
 	return i
 }
@@ -317,7 +318,7 @@ func (b *sharing) redact(hide *redact.Secrets, home string) ([]byte, error) {
 	data, err := json.Marshal(struct {
 		Answers  map[string]any    `json:"answers"`
 		Frames   []frame           `json:"frames"`
-		Parts    []json.RawMessage `json:"parts"`
+		Values   []json.RawMessage `json:"values"`
 		Events   []face.Event      `json:"events"`
 		Timeline int               `json:"timeline"` // events that are shown at once
 	}{b.answers, b.frames, b.order, b.events, pastEvents})
@@ -331,7 +332,7 @@ func (b *sharing) redact(hide *redact.Secrets, home string) ([]byte, error) {
 	if err := d.Decode(&v); err != nil {
 		return nil, err
 	}
-	// All keys are known before any is hidden: one that stands alone looks like none.
+	// All keys are found before any is hidden: without the text around it, a key matches no rule.
 	var keys []string
 	seen := map[string]bool{}
 	find := func(text string) string {
@@ -342,16 +343,29 @@ func (b *sharing) redact(hide *redact.Secrets, home string) ([]byte, error) {
 		return text
 	}
 	eachString(v, find)
-	// A key may have several lines, and an edit has each for itself.
-	for _, x := range b.answers {
-		c, _ := x.(conversation)
-		for _, s := range c.Said {
-			if s.Edit != nil {
-				var lines strings.Builder
-				for _, l := range s.Edit.Lines {
-					lines.WriteString(l.Text + "\n")
+	// A key may have several lines, and differences have each for itself: those of the old text and of the new one.
+	findInLines := func(lines []line) {
+		for _, left := range []difflines.Kind{difflines.Removed, difflines.Added} {
+			var side strings.Builder
+			for _, l := range lines {
+				if l.Kind != left {
+					side.WriteString(l.Text + "\n")
 				}
-				find(lines.String())
+			}
+			find(side.String())
+		}
+	}
+	for _, x := range b.answers {
+		switch x := x.(type) {
+		case conversation:
+			for _, s := range x.Said {
+				if s.Edit != nil {
+					findInLines(s.Edit.Lines)
+				}
+			}
+		case details:
+			if x.Diff != nil {
+				findInLines(x.Diff.Lines)
 			}
 		}
 	}
@@ -367,7 +381,7 @@ func (b *sharing) redact(hide *redact.Secrets, home string) ([]byte, error) {
 	return json.Marshal(v) // it writes "<" as an escape
 }
 
-// eachString replaces all strings of a decoded JSON value, but for the names of fields.
+// eachString replaces all strings of a decoded JSON value, the names of fields too, some of which are data.
 func eachString(v any, f func(string) string) any {
 	switch v := v.(type) {
 	case string:
@@ -377,8 +391,9 @@ func eachString(v any, f func(string) string) any {
 			v[i] = eachString(v[i], f)
 		}
 	case map[string]any:
-		for name := range v {
-			v[name] = eachString(v[name], f)
+		for name, x := range maps.Clone(v) {
+			delete(v, name)
+			v[f(name)] = eachString(x, f)
 		}
 	}
 	return v

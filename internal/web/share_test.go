@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"muster"
+	"muster/internal/difflines"
 	"muster/internal/redact"
 	"muster/internal/testing/require"
 	"muster/internal/transcript"
@@ -57,6 +58,24 @@ func share(w *world, home string) (page []byte, said Shared) {
 	return page, said
 }
 
+// A private key of several lines is hidden in a difference too, which has each line for itself, and so is the home
+// directory in the names of fields.
+func TestShareHidesKeysOfDifferences(t *testing.T) {
+	t.Parallel()
+	pem := []string{sharePEM[0], strings.Repeat("kX9w", 16), strings.Repeat("Zb4q", 16), sharePEM[3]}
+	for _, kind := range []difflines.Kind{difflines.Added, difflines.Removed} {
+		d := details{Diff: &diff{}}
+		for _, l := range pem {
+			d.Diff.Lines = append(d.Diff.Lines, line{Kind: kind, Text: l})
+		}
+		b := sharing{answers: map[string]any{"api/task/1": d, "api/state": map[string]int{"script//home/ann/x": 1}}}
+		data := string(require.Value(b.redact(redact.New(), "/home/ann"))(t))
+		if strings.Contains(data, pem[1]) || strings.Contains(data, pem[2]) || strings.Contains(data, "/home/ann") {
+			t.Errorf("%s", data)
+		}
+	}
+}
+
 // What is shared has the whole run, without keys and without the path of the home directory.
 func TestShareHidesKeys(t *testing.T) {
 	t.Parallel()
@@ -94,7 +113,7 @@ func TestShareIsWhatTheServerShows(t *testing.T) {
 	z := require.Value(gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(data))))(t)
 	var got struct {
 		Frames []frame
-		Parts  []json.RawMessage
+		Values []json.RawMessage
 	}
 	require.NoError(t, json.NewDecoder(z).Decode(&got))
 	if !said.IsCompressed || len(got.Frames) < 5 || said.Events == 0 {
@@ -107,11 +126,11 @@ func TestShareIsWhatTheServerShows(t *testing.T) {
 			var text string
 			switch x := f.Fields[name].(type) {
 			case float64:
-				text = string(got.Parts[int(x)])
+				text = string(got.Values[int(x)])
 			case []any:
 				var all []string
 				for _, i := range x {
-					all = append(all, string(got.Parts[int(i.(float64))]))
+					all = append(all, string(got.Values[int(i.(float64))]))
 				}
 				text = "[" + strings.Join(all, ",") + "]"
 			}

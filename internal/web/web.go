@@ -171,7 +171,7 @@ func serveAt(ctx context.Context, l net.Listener, handler http.Handler) error {
 type route struct {
 	pattern string
 	do      http.HandlerFunc
-	// phone answers a paired phone; nil refuses it. A new route is refused until somebody decides otherwise here.
+	// phone answers a paired phone; nil refuses it. A new route has none.
 	phone http.HandlerFunc
 }
 

@@ -21,12 +21,12 @@ export async function answer(path) {
   return Number(parameters.get("after")) ? { ...found, said: [], skipped: 0, steps: null } : found;
 }
 
-// past returns the state at a time. A frame names its values by their positions among the parts, each of which is there
+// past returns the state at a time. A frame names its values by their positions among the values, each of which is there
 // once.
 function past(d, at) {
   const frame = d.frames.findLast((f) => f.at <= at) || d.frames[0], state = { now: at };
-  for (const [name, part] of Object.entries(frame.fields)) {
-    state[name] = Array.isArray(part) ? part.map((i) => d.parts[i]) : d.parts[part];
+  for (const [name, at] of Object.entries(frame.fields)) {
+    state[name] = Array.isArray(at) ? at.map((i) => d.values[i]) : d.values[at];
   }
   state.events = d.events.filter((e) => e.at <= at).slice(-d.timeline);
   return state;
