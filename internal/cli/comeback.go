@@ -91,6 +91,15 @@ func (c *conversation) recall(ctx context.Context, run muster.Run) {
 			break
 		}
 	}
+	// What the user said last tells what the words after it are about.
+	last := len(all) - 1
+	for last >= 0 && !all[last].isUser {
+		last--
+	}
+	if last >= 0 && last < first {
+		c.face.Echo(all[last].text)
+		c.face.Print(c.paint.In(view.Faint, "..."))
+	}
 	for _, w := range all[first:] {
 		if w.isUser {
 			c.face.Echo(w.text)

@@ -201,7 +201,11 @@ func (c *conversation) edit(ctx context.Context, id string) (counts string, rows
 	if c.terminal == nil { // nothing is cut in a pipe
 		width = 160
 	}
-	return e.Counts(), face.EditRows(c.paint, e, face.PreviewLines, editIndent, width)
+	indent := editIndent
+	if width < 60 {
+		indent = 2
+	}
+	return e.Counts(), face.EditRows(c.paint, e, face.PreviewLines, indent, width)
 }
 
 // command runs a muster command. It returns what that prints, and whether it succeeds.

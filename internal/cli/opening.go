@@ -20,7 +20,7 @@ import (
 // model, the check, and what the team may do. What cannot be read is left out: whoever needs it says why.
 func openingLines(ctx context.Context, c *conversation) []string {
 	s := c.settings
-	const unchecked = `none, so what lands is not verified (muster --check "go test ./...")`
+	const unchecked = "none, so what lands is not verified (muster init finds one)"
 	// git is asked for the branch alone, because this stands between the user and the first prompt.
 	where := filepath.Base(c.Root())
 	if repo, err := c.workspace.Repo(ctx); err == nil {

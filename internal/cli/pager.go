@@ -34,6 +34,9 @@ func (a *App) paged(c *cobra.Command, except string) *cobra.Command {
 			return run(c, args)
 		}
 		p, shape, terminal := &pager{app: a, command: command, terminal: out}, a.screen(a.Stdout), a.Stdout
+		if readsPatches(command) {
+			shape.Width = 0
+		}
 		a.Stdout, a.screenShape = p, &shape
 		err := run(c, args)
 		a.Stdout, a.screenShape = terminal, nil
@@ -44,6 +47,13 @@ func (a *App) paged(c *cobra.Command, except string) *cobra.Command {
 		return err
 	}
 	return c
+}
+
+// readsPatches reports whether a pager draws differences by itself, from what git prints into a pipe.
+func readsPatches(command string) bool {
+	words := strings.Fields(command)
+	known := []string{"delta", "diff-so-fancy", "diffr", "riff", "ydiff", "difft"}
+	return len(words) > 0 && slices.Contains(known, filepath.Base(words[0]))
 }
 
 func unwrapped(w io.Writer) io.Writer {

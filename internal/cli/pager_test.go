@@ -42,3 +42,12 @@ func TestPagerCommand(t *testing.T) {
 		}
 	}
 }
+
+// A pager that draws differences by itself gets them as git prints them.
+func TestPagersOfPatches(t *testing.T) {
+	for command, want := range map[string]bool{"delta --dark": true, "/opt/bin/diff-so-fancy": true, "less -R": false, "": false} {
+		if got := readsPatches(command); got != want {
+			t.Errorf("%q: %v", command, got)
+		}
+	}
+}

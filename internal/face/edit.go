@@ -28,7 +28,9 @@ func EditRows(p view.Paint, e code.Edit, limit, indent, width int) (rows []strin
 	lines := EditLines(e, limit)
 	look := view.NewDiffLook(p, lines, width)
 	for _, l := range lines {
-		rows = append(rows, strings.Repeat(" ", indent)+look.Row(l, max(width-1-indent, 8)))
+		for _, row := range look.Rows(l, max(width-1-indent, 8)) {
+			rows = append(rows, strings.Repeat(" ", indent)+row)
+		}
 	}
 	return rows
 }

@@ -11,7 +11,7 @@ import (
 	"muster/llm"
 )
 
-// TestEditRows checks the lines below a call that edits a file: the old before the new, cut to the width, and harmless.
+// TestEditRows checks the lines below a call that edits a file: the old before the new, wrapped to the width, and harmless.
 func TestEditRows(t *testing.T) {
 	input := require.Value(json.Marshal(map[string]any{"path": "a", "old_string": "same\nold\x1b[2J",
 		"new_string": "same\n\tnew and much longer than the row is\nb\nc\nd"}))(t)
@@ -20,7 +20,8 @@ func TestEditRows(t *testing.T) {
 		t.Errorf("%v %v", ok, e)
 	}
 	if got, want := strings.Join(EditRows(view.Paint{}, e, 4, 2, 30), "\n"), `  -old[2J
-  +    new and much longer...
+  +    new and much longer
+  +than the row is
   +b
   +c
   ...`; got != want {

@@ -155,6 +155,50 @@ func (d DiffLook) Row(l difflines.Line, columns int) string {
 	return d.Numbers(l) + d.Text(l, columns)
 }
 
+// maxWrapped is how many bytes of a line are wrapped. A longer one is data.
+const maxWrapped = 400
+
+// Rows is Row, but wraps the line, with the sign again before each further row.
+func (d DiffLook) Rows(l difflines.Line, columns int) []string {
+	sign, numbers := l.Sign(), d.NumberColumns()
+	room := columns - numbers - len(sign)
+	if room < 8 || sign == "" || len(l.Text) > maxWrapped || text.Columns(d.Text(l, 0)) <= columns-numbers {
+		return []string{d.Row(l, columns)}
+	}
+	rows := text.WrapColoured(d.Text(l, 0), room, d.IsOn())
+	for i := range rows {
+		if i == 0 {
+			rows[i] = d.Numbers(l) + rows[i]
+		} else {
+			rows[i] = strings.Repeat(" ", numbers) + d.code(DiffCodes[l.Kind], sign) + rows[i]
+		}
+	}
+	return rows
+}
+
+// fileHead is the head of a file on a terminal: its name, and how many of the lines after it are added and removed.
+func (d DiffLook) fileHead(l difflines.Line, after []difflines.Line) string {
+	added, removed := 0, 0
+	for _, x := range after {
+		if x.Kind == difflines.File {
+			break
+		}
+		switch x.Kind {
+		case difflines.Added:
+			added++
+		case difflines.Removed:
+			removed++
+		}
+	}
+	return d.code("1", text.OneLine(l.File)) + d.In(Faint, fmt.Sprintf("  +%d -%d", added, removed))
+}
+
+// isKnown reports whether a head says only what the head of the file says on a terminal.
+func isKnown(l difflines.Line) bool {
+	return l.Kind == difflines.Meta && (strings.HasPrefix(l.Text, "index ") || strings.HasPrefix(l.Text, "--- ") ||
+		strings.HasPrefix(l.Text, "+++ "))
+}
+
 // Diff returns the lines of a difference as text, with what below returns for a line, from 0; nil: nothing. Where there
 // is no terminal, it is what git diff prints, so that other programs take it.
 func Diff(s Screen, lines []difflines.Line, below func(row int) string) string {
@@ -164,13 +208,21 @@ func Diff(s Screen, lines []difflines.Line, below func(row int) string) string {
 	look := NewDiffLook(s.Paint, lines, s.Width)
 	var b strings.Builder
 	for row, l := range lines {
-		if s.Width > 0 {
-			b.WriteString(look.Row(l, 0))
-		} else {
+		switch {
+		case s.Width == 0:
 			end := l.Text[len(strings.TrimSuffix(l.Text, "\r")):]
-			b.WriteString(s.code(DiffCodes[l.Kind], l.Sign()+text.Clean(l.Text)) + end)
+			b.WriteString(s.code(DiffCodes[l.Kind], l.Sign()+text.Clean(l.Text)) + end + "\n")
+		case isKnown(l):
+		case l.Kind == difflines.File && l.File != "":
+			if row > 0 {
+				b.WriteString("\n")
+			}
+			b.WriteString(look.fileHead(l, lines[row+1:]) + "\n")
+		case len(l.Text) > maxWrapped:
+			b.WriteString(look.Row(l, 0) + "\n") // whole
+		default:
+			b.WriteString(strings.Join(look.Rows(l, s.Width-1), "\n") + "\n")
 		}
-		b.WriteString("\n")
 		if below != nil {
 			b.WriteString(below(row))
 		}

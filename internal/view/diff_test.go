@@ -16,9 +16,7 @@ func below(row int) string { return map[int]string{6: "  why?\n"}[row] }
 func TestDiff(t *testing.T) {
 	lines := difflines.Parse(patch, []string{"x.go"})
 	// On a terminal the lines have their numbers, and the words that were changed stand out.
-	plain := `diff --git a/x.go b/x.go
---- a/x.go
-+++ b/x.go
+	plain := `x.go  +2 -1
 @@ -8,4 +8,5 @@ func f()
  8  8      if 世 {
  9    -    return one(a, 1)[2J
@@ -30,7 +28,7 @@ func TestDiff(t *testing.T) {
 	same(t, Diff(Screen{Width: 80}, lines, below), plain)
 	coloured := Diff(Screen{Colours(nil), 80}, lines, below)
 	same(t, ansi.Strip(coloured), plain)
-	for _, want := range []string{"\x1b[1mdiff --git a/x.go b/x.go\x1b[0m\n", "\x1b[36m@@ -8,4", "\x1b[2m 9    \x1b[0m\x1b[31m-    return ",
+	for _, want := range []string{"\x1b[1mx.go\x1b[0m\x1b[2m  +2 -1\x1b[0m\n", "\x1b[36m@@ -8,4", "\x1b[2m 9    \x1b[0m\x1b[31m-    return ",
 		"\x1b[31;7mone\x1b[0m\x1b[31m(a, 1)", "\x1b[32;7mtwo\x1b[0m\x1b[32m(a, 1)", "    \x1b[38;5;98mif\x1b[0m 世 {"} {
 		if !strings.Contains(coloured, want) {
 			t.Errorf("there is no %q in\n%q", want, coloured)
@@ -41,6 +39,10 @@ func TestDiff(t *testing.T) {
 	}
 	// A narrow terminal has no room for numbers.
 	if got := Diff(Screen{Width: 59}, lines, below); !strings.Contains(got, "\n-    return one") {
+		t.Error(got)
+	}
+	// What does not fit is wrapped, with the sign again.
+	if got := Diff(Screen{Width: 20}, lines, below); !strings.Contains(got, "\n+    return two(a,\n+1)\n") {
 		t.Error(got)
 	}
 	// Without a terminal it is a patch, with its tabs and the ends of its lines.
