@@ -21,7 +21,7 @@ func TestEditRows(t *testing.T) {
 	}
 	if got, want := strings.Join(EditRows(view.Paint{}, e, 4, 2, 30), "\n"), `  -old[2J
   +    new and much longer
-  +than the row is
+  +    than the row is
   +b
   +c
   ...`; got != want {

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -158,19 +159,33 @@ func (d DiffLook) Row(l difflines.Line, columns int) string {
 // maxWrapped is how many bytes of a line are wrapped. A longer one is data.
 const maxWrapped = 400
 
-// Rows is Row, but wraps the line, with the sign again before each further row.
+// Rows is Row, but wraps the line, with the sign and the indentation again before each further row.
 func (d DiffLook) Rows(l difflines.Line, columns int) []string {
 	sign, numbers := l.Sign(), d.NumberColumns()
 	room := columns - numbers - len(sign)
 	if room < 8 || sign == "" || len(l.Text) > maxWrapped || text.Columns(d.Text(l, 0)) <= columns-numbers {
 		return []string{d.Row(l, columns)}
 	}
-	rows := text.WrapColoured(d.Text(l, 0), room, d.IsOn())
+	// The further rows are indented as the line is.
+	words := l
+	words.Text = strings.TrimLeft(l.Text, " \t")
+	n := len(l.Text) - len(words.Text)
+	indent := expandTabs(l.Text[:n], 0)
+	indent = indent[:min(len(indent), room/2)]
+	words.Spans = slices.Clone(l.Spans)
+	for n > 0 && len(words.Spans) > 0 {
+		cut := min(n, words.Spans[0].Len)
+		n -= cut
+		if words.Spans[0].Len -= cut; words.Spans[0].Len == 0 {
+			words.Spans = words.Spans[1:]
+		}
+	}
+	rows := text.WrapColoured(d.Text(words, 0), room-len(indent), d.IsOn())
 	for i := range rows {
 		if i == 0 {
-			rows[i] = d.Numbers(l) + rows[i]
+			rows[i] = d.Numbers(l) + strings.Replace(rows[i], sign, sign+indent, 1)
 		} else {
-			rows[i] = strings.Repeat(" ", numbers) + d.code(DiffCodes[l.Kind], sign) + rows[i]
+			rows[i] = strings.Repeat(" ", numbers) + d.code(DiffCodes[l.Kind], sign) + indent + rows[i]
 		}
 	}
 	return rows

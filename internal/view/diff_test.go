@@ -42,7 +42,7 @@ func TestDiff(t *testing.T) {
 		t.Error(got)
 	}
 	// What does not fit is wrapped, with the sign again.
-	if got := Diff(Screen{Width: 20}, lines, below); !strings.Contains(got, "\n+    return two(a,\n+1)\n") {
+	if got := Diff(Screen{Width: 20}, lines, below); !strings.Contains(got, "\n+    return two(a,\n+    1)\n") {
 		t.Error(got)
 	}
 	// Without a terminal it is a patch, with its tabs and the ends of its lines.
