@@ -170,6 +170,12 @@ var shells = strings.Fields("sh bash dash zsh ksh ash fish")
 // script in a file is a program of its own. isPlain reports whether the shell does nothing else.
 func (w *walker) shell(words []Word, i int, in input) (text string, isScript, isPlain bool) {
 	args := words[i+1:]
+	if i > 0 { // find ends a command by one of these
+		isEnd := func(w Word) bool { return w.Text == ";" || w.Text == "+" }
+		if end := slices.IndexFunc(args, isEnd); end >= 0 {
+			args = args[:end]
+		}
+	}
 	n := countOptions(args)
 	hasText, readsInput := false, len(args) == n
 	isPlain = n == 0 || n == 1 && strings.Trim(args[0].Text, "-celsux") == ""
