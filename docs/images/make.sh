@@ -22,7 +22,7 @@ see() { # waits until the screen fits a pattern
 svg() { (cd "$start" && npx svg-term --in "$at/$1.cast" --out "$images/$1.svg" --width 100 --padding 14 --no-cursor "${@:2}"); }
 still() { # draws the screen, once it fits a pattern: as tmux prints it, because svg-term knows few sequences
 	see "$2" && printf %s "$(tm capture-pane -pe)" >"$at/screen"
-	asciinema rec -q --cols 100 --rows $(($(wc -l <"$at/screen") + 1)) -c "cat '$at/screen'" "$at/$1.cast" && svg "$1" --at 9999999
+	asciinema rec -q --cols 100 --rows $(($(wc -l <"$at/screen") + 1)) -c "cat '$at/screen'; sleep 1" "$at/$1.cast" && svg "$1" --at 9999999
 }
 repository() { # opens a terminal in a new repository
 	[ -z "$scene" ] || tm kill-server
@@ -32,9 +32,9 @@ repository() { # opens a terminal in a new repository
 }
 
 repository run && line 'muster run "count the words of big files" --check "go test ./..."'
-still run 'lands .*takes  3 counter.*bash go test.*requests show'
+still run 'lands .*takes  3 counter.*bash go test.*y yes'
 tm new-window "$shell" && line "muster status" && still status 'NEEDS YOU.*\$ *$'
 line "muster watch" && still watch 'NEEDS YOU.*1\. Read'
-repository talk && line 'muster --check "go test ./..."' && see $'\n> ?' && tm send-keys "count the words of big files" Enter
-still conversation 'asks +plan for.*takes  3 counter.*bash go test'
+repository talk && line 'muster --check "go test ./..."' && see 'say what you want.*>' && tm send-keys "count the words of big files" Enter
+still conversation 'asks +plan for.*takes  3 counter.*bash go test.*y yes'
 repository demo "asciinema rec -q -i 1.5 -c \"$shell\" '$at/demo.cast'" && line "muster demo" && see 'see it all:.*\$ *$' && svg demo
