@@ -84,7 +84,7 @@ func (o Overview) Draw(s Screen) string {
 	}
 	w.WriteString(labelled(s, "COLLIDE", collisions))
 	if needs := o.Needs(); len(needs) > 0 {
-		w.WriteString(s.In(Bad, "NEEDS YOU") + "\n" + needsTable(needs).Draw(s))
+		w.WriteString(s.In(Yours, "NEEDS YOU") + "\n" + needsTable(needs).Draw(s))
 		if i := slices.IndexFunc(needs, func(n Need) bool { return n.Request != nil }); i >= 0 {
 			fmt.Fprintf(w, "  read one whole: muster requests show %s\n", needs[i].Name)
 		}

@@ -232,12 +232,12 @@ func (f frame) leftSide() (rows []string) {
 	return rows
 }
 
-// titleColour is the SGR code of a pane's title. What waits for the user is red. The title of the pane that has the
+// titleColour is the SGR code of a pane's title. What waits for the user is amber. The title of the pane that has the
 // focus is underlined; without colours the mark at a row or before the title says the same.
 func titleColour(pane, focus int) string {
 	code := bold
 	if pane == paneNeeds {
-		code += ";31"
+		code += ";" + view.Amber
 	}
 	if pane == focus {
 		code += ";4"
