@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -186,6 +187,10 @@ func run(cmd *exec.Cmd) error {
 		return cmd.Process.Kill() // Windows has no signal to ask with
 	}
 	cmd.WaitDelay = patience
+	// The kernel ends git when the thread that started it ends, and Go ends threads. A locked one lives until Run
+	// returns.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	return cmd.Run()
 }
 
