@@ -35,8 +35,8 @@ type runKeys struct {
 }
 
 const (
-	// typingPause is how long no key must have been pressed before the terminal is given back: the rest of what
-	// somebody types would go to the shell.
+	// typingPause is how long no key must have been pressed before the terminal is given back: the shell would get the
+	// rest of a line that is being typed.
 	typingPause = 2 * time.Second
 	// maxTyping is how long the end of a run waits for that.
 	maxTyping = 10 * time.Second
@@ -135,7 +135,7 @@ func (k *runKeys) print(lines string) {
 	case k.isClosing:
 		k.late.WriteString(lines)
 	default:
-		_, _ = io.WriteString(k.app.Stderr, lines) // a run goes on when nobody reads it
+		_, _ = io.WriteString(k.app.Stderr, lines) // a run goes on without a reader
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/aymanbagabas/go-udiff/lcs"
 )
 
-// Which words were changed is told only where a line was changed in a few places. Many marks on one line do not help,
-// and so do marks in lines that have only brackets in common. The rules are those of delta: a removed line belongs to
-// the first added one, behind those that have found theirs, of which at most six tenths are other words.
+// Changed words are marked only in lines that were changed in a few places: many marks on one line do not help, nor do
+// marks in lines that have only brackets in common. The rules are those of delta: a removed line is paired with the
+// first added line, behind the pair before, of which at most six tenths are other words.
 const (
 	maxDistance = 0.6
 	maxText     = 1000 // bytes of a line that is compared

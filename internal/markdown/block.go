@@ -118,7 +118,7 @@ func codeRows(line, language string, lexer *highlight.Lexer, width int, colour b
 }
 
 // codeLine returns one line of code as rows. It is indented, so that it is seen to be code without colour too. In a
-// difference, the lines that came and went have their colours. Code of a language that nobody knows has one colour.
+// difference, the lines that came and went have their colours. Code of an unknown language has one colour.
 func codeLine(line, language string, lexer *highlight.Lexer, width int) []row {
 	var all row
 	rest := line

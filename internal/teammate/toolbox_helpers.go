@@ -40,7 +40,7 @@ func helperOf(ctx context.Context) *helper {
 }
 
 // begin starts a helper of a role and returns the context in which it works. about says in a line what it is to do.
-// Invariant: the helper's transcript exists before anything is told of it, and belongs to no other helper.
+// Invariant: the helper's transcript exists before its first event, and belongs to no other helper.
 func (x *helpers) begin(ctx context.Context, role, model, about string) (_ context.Context, end func(), err error) {
 	h := &helper{diary: x.diary, role: role}
 	for isNew := false; !isNew; {
@@ -154,7 +154,7 @@ func (m helperModel) Reply(ctx context.Context, r llm.Request, emit func(llm.Del
 	}
 	h.turns++
 	err = h.talk.Reply(ctx, reply)
-	// It is told also where the record fails: what it cost has to be paid in any case.
+	// The event is written even if the record fails, because the reply is paid in any case.
 	h.diary.replied(ctx, reply, h.sign(map[string]any{"turn": h.turns, "seconds": seconds(time.Since(began))}))
 	return reply, err
 }

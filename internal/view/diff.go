@@ -75,8 +75,8 @@ func (d DiffLook) Numbers(l difflines.Line) string {
 	return d.In(Faint, b.String())
 }
 
-// Text returns a line behind its sign, cut to columns; 0: all of it. A tab is so many blanks as it has on a
-// terminal. What the line holds cannot steer the terminal.
+// Text returns a line behind its sign, cut to columns; 0: all of it. Tabs become blanks up to the next tab stop. What
+// the line holds cannot steer the terminal.
 func (d DiffLook) Text(l difflines.Line, columns int) string {
 	base := DiffCodes[l.Kind]
 	spans, rest := l.Spans, l.Text

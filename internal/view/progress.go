@@ -62,7 +62,7 @@ type Progress struct {
 	drawn      []string
 	drawnAt    time.Time
 	drawnWidth int // of the terminal then
-	// drawer prints the lines in place of Options.Print, and draws the rows; nil: nobody else does.
+	// drawer prints the lines in place of Options.Print, and draws the rows; nil: Progress does both.
 	drawer func(text string)
 	alerts alerts
 	height int // of the terminal; 0: not known

@@ -47,7 +47,7 @@ func localAddresses() (all []netip.Addr, err error) {
 // defaultAddress returns the address from which this machine reaches others, or none. It sends nothing: a connection of
 // UDP has an address as soon as it has a route.
 func defaultAddress(ctx context.Context) netip.Addr {
-	for _, other := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // addresses that are nobody's
+	for _, other := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // for documentation, by RFC 5737 and RFC 3849
 		c, err := new(net.Dialer).DialContext(ctx, "udp", other)
 		if err != nil {
 			continue

@@ -49,7 +49,7 @@ type PhoneEvent int
 // What can happen to a pairing.
 const (
 	PhonePaired PhoneEvent = iota // a device has used the code
-	PhoneIdle                     // it has ended, because nobody has used it
+	PhoneIdle                     // it has ended, because it was not used
 	PhoneClosed                   // it has ended, because wrong codes have come
 )
 
@@ -65,7 +65,7 @@ type pairing struct {
 }
 
 // NewPhone returns an entrance to a server's page at an address of the local network. tell is called with what happens
-// to its pairings. Nobody gets in before Invite.
+// to its pairings. No device gets in before Invite.
 func NewPhone(s *Server, l net.Listener, tell func(PhoneEvent)) *Phone {
 	return &Phone{server: s, l: l, host: l.Addr().String(), tell: tell}
 }
