@@ -111,6 +111,9 @@ type Table struct {
 	Rows   [][]Cell
 	// Wide is the column that is cut when the table is wider than the terminal; -1 means none.
 	Wide int
+	// Least are columns that are left out, the first one first, while the table is wider than the terminal all the
+	// same.
+	Least []int
 	// Wraps are columns whose cells take several lines, in place of Wide, where the table is wider than the terminal.
 	Wraps []int
 }
@@ -135,6 +138,7 @@ const columnGap = "  "
 // Draw returns the lines of the table, each with its newline. With width 0 nothing is cut. No line ends with blanks, so
 // that a table that is copied or compared has only what is seen.
 func (t Table) Draw(s Screen) string {
+	t = t.withoutLeast(s.Width)
 	all := t.Rows
 	if strings.Join(t.Titles, "") != "" {
 		titles := make([]Cell, len(t.Titles))
@@ -165,6 +169,66 @@ func (t Table) Draw(s Screen) string {
 	return string(lines)
 }
 
+// leastWide is the columns that the wide column keeps, because less of a text says nothing.
+const leastWide = 12
+
+// withoutLeast returns the table without those of the least columns that do not fit.
+func (t Table) withoutLeast(width int) Table {
+	widths, drop := t.widest(t.Rows), map[int]bool{}
+	for i, title := range t.Titles {
+		widths[i] = max(widths[i], text.Columns(strings.TrimPrefix(title, ">")))
+	}
+	least := -len(columnGap)
+	for i, n := range widths {
+		if i == t.Wide {
+			n = min(n, leastWide)
+		}
+		least += n + len(columnGap)
+	}
+	for _, i := range t.Least {
+		if width == 0 || least < width {
+			break
+		}
+		drop[i] = true
+		least -= widths[i] + len(columnGap)
+	}
+	if len(drop) == 0 {
+		return t
+	}
+	wide := t.Wide
+	for i := range drop {
+		if i < t.Wide {
+			wide--
+		}
+	}
+	kept := Table{Wide: wide, Titles: without(t.Titles, drop)}
+	for _, row := range t.Rows {
+		kept.Rows = append(kept.Rows, without(row, drop))
+	}
+	return kept
+}
+
+// without returns the items of which the index is not dropped.
+func without[T any](items []T, drop map[int]bool) (kept []T) {
+	for i, x := range items {
+		if !drop[i] {
+			kept = append(kept, x)
+		}
+	}
+	return kept
+}
+
+// widest returns the width of the widest cell of each column.
+func (t Table) widest(rows [][]Cell) []int {
+	widths := make([]int, len(t.Titles))
+	for _, row := range rows {
+		for i, c := range row {
+			widths[i] = max(widths[i], text.Columns(c.Text))
+		}
+	}
+	return widths
+}
+
 // unfolded returns rows with one line in each cell: those of Wraps that are wider than their column go on in rows of
 // their own.
 func (t Table) unfolded(all [][]Cell, widths []int) (rows [][]Cell) {
@@ -189,14 +253,9 @@ func (t Table) unfolded(all [][]Cell, widths []int) (rows [][]Cell) {
 }
 
 // columnWidths returns the width of each column: that of its widest cell. If they do not fit together, the wide column
-// gives up what is missing, but keeps 12 columns, because less of a text says nothing.
+// gives up what is missing, but keeps leastWide columns.
 func (t Table) columnWidths(all [][]Cell, width int) []int {
-	widths := make([]int, len(t.Titles))
-	for _, row := range all {
-		for i, c := range row {
-			widths[i] = max(widths[i], text.Columns(c.Text))
-		}
-	}
+	widths := t.widest(all)
 	if width == 0 || t.Wide < 0 && len(t.Wraps) == 0 || len(widths) == 0 {
 		return widths
 	}
@@ -208,7 +267,7 @@ func (t Table) columnWidths(all [][]Cell, width int) []int {
 	switch {
 	case over <= 0:
 	case len(t.Wraps) == 0:
-		widths[t.Wide] = max(widths[t.Wide]-over, 12)
+		widths[t.Wide] = max(widths[t.Wide]-over, leastWide)
 	default:
 		room := -over
 		for _, i := range t.Wraps {
@@ -217,7 +276,7 @@ func (t Table) columnWidths(all [][]Cell, width int) []int {
 		// Narrow columns get their width first; wide ones share the rest.
 		byNeed := slices.SortedFunc(slices.Values(t.Wraps), func(a, b int) int { return widths[a] - widths[b] })
 		for n, i := range byNeed {
-			widths[i] = min(widths[i], max(room/(len(byNeed)-n), 12))
+			widths[i] = min(widths[i], max(room/(len(byNeed)-n), leastWide))
 			room -= widths[i]
 		}
 	}

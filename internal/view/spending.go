@@ -131,7 +131,7 @@ func drawSums[K cmp.Ordered](
 	if len(keys) == 0 {
 		return ""
 	}
-	t := Table{Titles: []string{title, ">CALLS", ">INPUT", ">CACHED", ">OUTPUT"}}
+	t := Table{Titles: []string{title, ">CALLS", ">INPUT", ">CACHED", ">OUTPUT"}, Least: []int{1, 3}}
 	if all.Dollars > 0 {
 		t.Titles = append(t.Titles, ">COST")
 	}

@@ -295,7 +295,8 @@ func (s Summary) leftText(t muster.Task) string {
 // table returns the lines of what is done: who did it, what landed, how it was checked, and what it took. The last row
 // has the sums. The tokens of turns that belong to no task are in the sum only.
 func (s Summary) table(screen Screen) string {
-	t := Table{Titles: []string{">#", "TASK", "OWNER", "COMMIT", ">TRIES", "CHECK", ">TIME", ">TOKENS"}, Wide: 1}
+	t := Table{Titles: []string{">#", "TASK", "OWNER", "COMMIT", ">TRIES", "CHECK", ">TIME", ">TOKENS"}, Wide: 1,
+		Least: []int{4, 7, 3, 2, 6}}
 	if s.Spending.Total.Dollars > 0 {
 		t.Titles = append(t.Titles, ">COST")
 	}
