@@ -43,7 +43,9 @@ const (
 	// and turn: of a helper
 	// and dollars: null where the price is not known; left out where nothing has a price
 	ToolStarted = "tool.started" // tool, call: its id, text: what it does in few words
-	ToolEnded   = "tool.ended"   // tool, call, seconds, error: "" when it went well
+	// tool, call, seconds without waiting for answers, error: "" when it went well, output: some lines of a command's
+	// output, or of the changed part of a file
+	ToolEnded = "tool.ended"
 	// and not_started: true where the shell has not found the command or could not start it
 	ModelRetry = "model.retry" // text: why it waits; until: Unix seconds
 

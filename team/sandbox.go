@@ -117,7 +117,7 @@ func (s Sandbox) Rights() string {
 	if !s.On {
 		return "commands are not confined: they run with your rights"
 	}
-	text := "commands are confined: they write only in their lanes and "
+	text := "commands are confined: they write only in their own worktrees and "
 	if len(s.Network) > 0 {
 		text += "reach only " + strings.Join(s.Network, ", ")
 	} else {
@@ -134,8 +134,8 @@ func (s Sandbox) rightsBy(m *sandbox.Method) string {
 	if m == nil || m.HasNamespaces {
 		return s.Rights()
 	}
-	text := fmt.Sprintf("commands are confined by %s: they write only in their lanes and have %s, because %s", m.Name,
-		m.Lacks, m.Why)
+	text := fmt.Sprintf("commands are confined by %s: they write only in their own worktrees and have %s, because %s",
+		m.Name, m.Lacks, m.Why)
 	if s.OpenChecks {
 		text += openChecks
 	}

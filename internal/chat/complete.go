@@ -20,8 +20,8 @@ type Names struct {
 	// Custom returns the commands of the repository and of the user.
 	Custom func() []commands.Command
 	Files  *Files
-	// Commands are those of the command line.
-	Commands []Command
+	// Commands returns those of the command line; nil: there are none.
+	Commands func() []Command
 }
 
 // Complete returns what may stand at the cursor, which is a byte offset: commands at the start of a text, their
@@ -114,7 +114,11 @@ func (n Names) commands(typed string) []terminal.Choice {
 	for _, c := range custom {
 		add(c.Name, c.Hint, customDoes(c))
 	}
-	for _, c := range n.Commands {
+	var others []Command
+	if n.Commands != nil {
+		others = n.Commands()
+	}
+	for _, c := range others {
 		if !slices.ContainsFunc(custom, func(x commands.Command) bool { return x.Name == c.Name }) {
 			add(c.Name, c.Args, c.Does)
 		}

@@ -91,7 +91,7 @@ func TestCommandsOfTheCommandLine(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := start(t, func(s *Session) {
-				s.Commands = []Command{{Name: "merge"}, {Name: "mail"}, {Name: "log"}}
+				s.Commands = func() []Command { return []Command{{Name: "merge"}, {Name: "mail"}, {Name: "log"}} }
 				s.Members = func(context.Context) []muster.Name { return []muster.Name{"bob"} }
 				s.Shell = func(context.Context, string, io.Writer) (int, error) { return 0, nil }
 			})

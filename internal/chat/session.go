@@ -87,8 +87,9 @@ type Session struct {
 	Mail   func(ctx context.Context)                   // shows the user's mail, and takes it from the inbox
 	// Waiting returns the requests that the user may answer, and those of them that are shown to the user.
 	Waiting func(ctx context.Context) (all, shown []muster.Request)
-	// Commands are those of the command line that may be typed behind a slash, beside the builtin ones.
-	Commands []Command
+	// Commands returns those of the command line that may be typed behind a slash, beside the builtin ones; nil: there
+	// are none.
+	Commands func() []Command
 	// Members returns the names of the teammates.
 	Members func(ctx context.Context) []muster.Name
 	// Command runs a muster command. It returns what that prints, and whether it succeeds.
@@ -396,13 +397,11 @@ func (s *Session) interrupt() {
 	}
 }
 
-// Welcome returns what the user reads before anything runs. here says where the conversation takes place; open are the
-// open tasks of a team that stopped. Both are lines.
-func Welcome(here, open []string) string {
-	where := strings.Join(here, "\n") + "\n"
-	if len(open) == 0 {
-		return where + "open    nothing: say what you want; /help lists the commands"
-	}
-	return where + "a team stopped here with this open:\n" + strings.Join(open, "\n") +
-		"\ngo on: /resume, or say what you want   put it aside: /archive --yes   leave: /quit"
+// Hint tells below an empty input what may be typed beside words for the lead.
+const Hint = "/help · @ file · ! command"
+
+// Stopped says what a team that stopped has left open, and how to go on. open has a line for each task.
+func Stopped(open []string) string {
+	return "a team stopped here with this open:\n" + strings.Join(open, "\n") +
+		"\ngo on: /resume, or say what you want\nput it aside: /archive --yes"
 }

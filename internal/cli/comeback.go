@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"muster"
+	"muster/internal/face"
 	"muster/internal/view"
 	"muster/journal"
 	"muster/team"
@@ -22,37 +23,59 @@ const (
 	otherRows  = 16
 )
 
-// words are what was said in the conversation.
-type words struct {
-	at     float64
-	text   string
-	isUser bool
+// recalled is something that was said in the conversation, or a call of a tool of the lead that has ended.
+type recalled struct {
+	at             float64
+	text           string
+	isUser         bool
+	started, ended muster.Event // of a call
 }
 
-// recall shows a user who comes back what has happened meanwhile in the last run, and the end of its conversation. What
-// cannot be read is left out.
-func (c *conversation) recall(ctx context.Context, run muster.Run) {
-	var away view.Away
-	var all []words
-	if run.FirstWords != "" {
-		all = append(all, words{run.StartedAt, run.FirstWords, true})
+// rows is about how many rows it takes.
+func (r recalled) rows() int {
+	switch {
+	case r.text != "":
+		return 2 + strings.Count(r.text, "\n")
+	case r.ended.Text("tool") == "bash":
+		return 2 + strings.Count(r.ended.Text("output"), "\n")
 	}
+	return 1 + face.PreviewLines
+}
+
+// recall shows a user who comes back what has happened meanwhile in the last run, which isAtWork still or has stopped,
+// and the end of its conversation. What cannot be read is left out.
+func (c *conversation) recall(ctx context.Context, run muster.Run, isAtWork bool) {
+	var away view.Away
+	var all []recalled
+	if run.FirstWords != "" {
+		all = append(all, recalled{at: run.StartedAt, text: run.FirstWords, isUser: true})
+	}
+	started := map[string]muster.Event{}
 	for e, err := range c.Team.Journal().Read(ctx, 0) {
 		if err != nil || e.At < run.StartedAt {
 			continue
 		}
 		away.Event(e.Event)
 		isMessage := e.Kind == journal.MailSent && muster.MessageType(e.Text("type")) == muster.MailMessage
-		if isMessage && e.Member == muster.User && e.Text("to") == string(muster.Lead) {
-			all = append(all, words{e.At, e.Text("text"), true})
+		switch id := e.Text("call"); {
+		case isMessage && e.Member == muster.User && e.Text("to") == string(muster.Lead):
+			all = append(all, recalled{at: e.At, text: e.Text("text"), isUser: true})
+		case e.Member != muster.Lead || e.Text("agent") != "":
+		case e.Kind == journal.ToolStarted:
+			started[id] = e.Event
+		case e.Kind == journal.ToolEnded:
+			if e.Text("output") != "" || e.Text("tool") != "bash" && view.HasRowsBelow(e.Event) {
+				all = append(all, recalled{at: e.At, started: started[id], ended: e.Event})
+			}
+			delete(started, id)
 		}
 	}
 	for said, err := range c.Members().Conversation(ctx, muster.Lead, 0) {
 		if err == nil && said.Kind == team.SaidByIt && said.At >= run.StartedAt {
-			all = append(all, words{said.At, said.Text, false})
+			all = append(all, recalled{at: said.At, text: said.Text})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b words) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(all, func(a, b recalled) int { return cmp.Compare(a.at, b.at) })
 	tasks, _, _ := c.Tasks().List(ctx)
 	width, _ := view.TerminalWidth(c.app.Stdout)
 	changed := func(id muster.TaskID) (added, removed int) {
@@ -64,6 +87,9 @@ func (c *conversation) recall(ctx context.Context, run muster.Run) {
 	}
 	if len(away.Landed) > awayTasks {
 		changed = nil
+	}
+	if !isAtWork && len(away.Landed)+len(away.GivenUp) == 0 {
+		away = view.Away{} // who has stopped it knows what it cost
 	}
 	text := away.Draw(view.Screen{Paint: c.paint, Width: width}, c.app.Now(), tasks, changed)
 	head := ""
@@ -87,7 +113,7 @@ func (c *conversation) recall(ctx context.Context, run muster.Run) {
 	}
 	first, rows := len(all), 0
 	for ; first > 0; first-- {
-		if rows += 2 + strings.Count(all[first-1].text, "\n"); rows > most && first < len(all) {
+		if rows += all[first-1].rows(); rows > most && first < len(all) {
 			break
 		}
 	}
@@ -100,12 +126,15 @@ func (c *conversation) recall(ctx context.Context, run muster.Run) {
 		c.face.Echo(all[last].text)
 		c.face.Print(c.paint.In(view.Faint, "..."))
 	}
-	for _, w := range all[first:] {
-		if w.isUser {
-			c.face.Echo(w.text)
-			continue
+	for _, r := range all[first:] {
+		switch {
+		case r.isUser:
+			c.face.Echo(r.text)
+		case r.text != "":
+			c.face.Stream(r.text)
+			c.face.Flush()
+		default:
+			c.progress.Recall(r.started, r.ended)
 		}
-		c.face.Stream(w.text)
-		c.face.Flush()
 	}
 }

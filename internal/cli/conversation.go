@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -106,8 +108,9 @@ type conversation struct {
 	face      chat.Face
 	progress  *view.Progress // what happens in the team, as lines above the prompt and a line for each member below
 	paint     view.Paint     // of the progress
-	hasTitle  bool           // the title of the window tells how the run stands
-	hasNoTask bool           // what goes on here is a run that stopped with no task open
+	commands  func() []chat.Command
+	hasTitle  bool // the title of the window tells how the run stands
+	hasNoTask bool // what goes on here is a run that stopped with no task open
 	talk      *team.Conversation
 	stop      context.CancelCauseFunc
 	job       Job
@@ -119,39 +122,26 @@ type conversation struct {
 // run opens the conversation, and returns when the user or the run has ended it. First it finds out which of three
 // cases holds: a lead lives in another process, a run has stopped here, or nothing has begun.
 func (c *conversation) run(ctx context.Context) error {
-	// A lead in another process owns the run, and this process must not start a second one.
-	isRemote, err := c.Members().IsLeadAlive(ctx)
-	if err != nil {
-		return err
-	}
-	state, err := c.RunState(ctx)
-	if err != nil {
-		return err
-	}
-	// On a terminal a run that stopped with no task open goes on too.
-	if c.app.terminalIn() != nil { // what comes from a pipe begins a run of its own there, as muster run does
-		// The board does not show such a run, so its record is asked.
-		c.hasNoTask = !state.IsStopped && state.Run.StartedAt > 0 && state.Run.EndedAt == 0
-	}
-	isStopped := state.IsStopped || c.hasNoTask
-	if !isRemote { // what cannot start is reported before anything is typed
-		if err := c.checkStart(ctx, isStopped); err != nil {
-			return err
-		}
-	}
+	c.commands = sync.OnceValue(func() []chat.Command { return slashCommands(c.app) }) //nolint:contextcheck // Listed.
 	ctx, c.stop = context.WithCancelCause(ctx)
 	defer c.stop(nil)
-	// From here on the line editor controls the terminal, so everything is printed with c.face.
+	// The prompt stands before a board of many tasks is read. From here on the line editor controls the terminal, so
+	// everything is printed with c.face.
 	if err := c.openFace(ctx); err != nil {
 		return err
 	}
+	isRemote, isStopped, state, err := c.look(ctx)
 	// A pipe cannot choose between going on and beginning anew, so the user must say it with a command.
-	if c.terminal == nil && isStopped && !isRemote && !c.goesOn {
-		return state.Err()
+	if err == nil && c.terminal == nil && isStopped && !isRemote && !c.goesOn {
+		err = state.Err()
+	}
+	if err != nil {
+		c.closeFace()
+		return err
 	}
 	s := c.newSession(ctx)
 	s.Stopped, s.Remote, s.HasBegun = isStopped, isRemote, isRemote
-	defer c.addInput(s)() //nolint:contextcheck // The commands of the command line are only listed.
+	defer c.addInput(s)()
 	if isRemote {
 		remote, err := c.attachTo(ctx, s, state.Run)
 		if err != nil {
@@ -164,19 +154,62 @@ func (c *conversation) run(ctx context.Context) error {
 		s.Lead = c.talk
 		s.Begin = func(words string) <-chan struct{} { return c.begin(ctx, s.Stopped, words) }
 		if c.terminal != nil {
-			// The terminal would wrap a long line to the first column, among the names of the lines.
-			width, _ := view.TerminalWidth(c.app.Stdout)
-			welcome := chat.Welcome(openingLines(ctx, c), stoppedLines(state, isStopped))
-			c.face.Print(paintLabels(c.paint, view.Hang(welcome, len("rights  "), width-1)))
-			if state.Run.StartedAt > 0 {
-				c.recall(ctx, state.Run)
-			}
-			s.Teller = withoutRights{s.Teller}
+			c.welcome(ctx, s, state)
 		}
 	}
 	// The session returns when the user leaves, when the run is over, or when ctx ends.
 	how, err := s.Run(ctx)
 	return c.end(ctx, s, how, err)
+}
+
+// look finds out whether a lead lives in another process, and whether a run has stopped here. It asks the user what a
+// run has to know, and reports what cannot start before anything is typed.
+func (c *conversation) look(ctx context.Context) (isRemote, isStopped bool, state team.RunState, err error) {
+	// A lead in another process owns the run, and this process must not start a second one.
+	if isRemote, err = c.Members().IsLeadAlive(ctx); err != nil {
+		return isRemote, false, state, err
+	}
+	if state, err = c.RunState(ctx); err != nil {
+		return isRemote, false, state, err
+	}
+	// On a terminal a run that stopped with no task open goes on too.
+	if c.app.terminalIn() != nil { // what comes from a pipe begins a run of its own there, as muster run does
+		// The board does not show such a run, so its record is asked.
+		c.hasNoTask = !state.IsStopped && state.Run.StartedAt > 0 && state.Run.EndedAt == 0
+	}
+	isStopped = state.IsStopped || c.hasNoTask
+	if !isRemote {
+		err = c.checkStart(ctx, isStopped)
+	}
+	return isRemote, isStopped, state, err
+}
+
+// closeFace gives the terminal back.
+func (c *conversation) closeFace() {
+	if c.terminal != nil {
+		_ = c.terminal.Close() // there is nothing to do when the terminal cannot be restored
+	}
+	c.progress.Close() // after the terminal, so that the last lines are not drawn over
+}
+
+// welcome shows a user who opens a conversation where that takes place and, to one who comes back, what was said and
+// what is open.
+func (c *conversation) welcome(ctx context.Context, s *chat.Session, state team.RunState) {
+	lines := openingLines(ctx, c)
+	if state.Run.StartedAt > 0 { // the user has read the rest before
+		lines = lines[:2]
+	} else {
+		s.Teller = withoutRights{s.Teller}
+	}
+	// The terminal would wrap a long line to the first column, among the names of the lines.
+	width, _ := view.TerminalWidth(c.app.Stdout)
+	c.face.Print(paintLabels(c.paint, view.Hang(strings.Join(lines, "\n"), len("rights  "), width-1)))
+	if state.Run.StartedAt > 0 {
+		c.recall(ctx, state.Run, false)
+	}
+	if open := stoppedLines(state, s.Stopped); len(open) > 0 {
+		c.face.Print("\n" + view.Hang(chat.Stopped(open), 4, width-1))
+	}
 }
 
 // attachTo connects the session to the lead in another process, and says whose goal it works for. The caller detaches.
@@ -201,7 +234,7 @@ func (c *conversation) attachTo(ctx context.Context, s *chat.Session, run muster
 		c.face.Print("goal    " + text.CutColumns(goal, 160))
 	}
 	if c.terminal != nil {
-		c.recall(ctx, run)
+		c.recall(ctx, run, true)
 	}
 	return remote, nil
 }
@@ -214,15 +247,34 @@ func (c *conversation) newSession(ctx context.Context) *chat.Session {
 }
 
 // checkStart asks what the user trusts of the repository's settings, and then reports what prevents a run. The words
-// are not typed yet, so "-" stands for them.
+// are not typed yet, so "-" stands for them. While a question waits, the terminal is not the line editor's.
 func (c *conversation) checkStart(ctx context.Context, isStopped bool) error {
-	err := offerTrust(ctx, c.app, c.opened, c.flags, isStopped)
+	a, notes := *c.app, new(bytes.Buffer)
+	if c.terminal != nil {
+		a.Stderr = notes
+		a.beforeQuestion = func() *App {
+			if c.terminal != nil {
+				c.closeFace()
+				c.terminal = nil
+			}
+			_, _ = notes.WriteTo(c.app.Stderr)
+			return c.app
+		}
+	}
+	wasOpen := c.terminal != nil
+	err := offerTrust(ctx, &a, c.opened, c.flags, isStopped)
 	if err == nil {
 		var j Job
 		if j, err = c.prepare(ctx, isStopped, "-"); err == nil && !isStopped {
-			c.changes, err = askChanges(ctx, c.app, j)
+			c.changes, err = askChanges(ctx, &a, j)
 		}
 		c.settings = j.Settings
+	}
+	if err == nil && wasOpen && c.terminal == nil {
+		err = c.openFace(ctx)
+	}
+	if said := strings.TrimRight(notes.String(), "\n"); said != "" {
+		c.face.Print(said)
 	}
 	return err
 }
@@ -310,10 +362,7 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 			<-s.Over
 		}
 	}
-	if c.terminal != nil {
-		_ = c.terminal.Close() // there is nothing to do when the terminal cannot be restored
-	}
-	c.progress.Close() // after the terminal, so that the last lines are not drawn over
+	c.closeFace()
 	// After an interruption ctx has ended, and the summary must still be read from the store.
 	late := context.WithoutCancel(ctx)
 	switch {
@@ -334,6 +383,9 @@ func (c *conversation) end(ctx context.Context, s *chat.Session, how chat.Outcom
 	case how == chat.RunEnded && c.err == nil:
 		// Everything was said in the conversation, but how to go on.
 		if c.sum.GoOn == "" && !slices.ContainsFunc(c.sum.Tasks, c.sum.Run.Has) {
+			if c.terminal != nil {
+				fmt.Fprintln(c.app.Stdout, c.paint.In(view.Faint, "come back: muster"))
+			}
 			return exitStatus(c.sum.Code)
 		}
 		if c.terminal != nil {

@@ -47,7 +47,8 @@ func (c *conversation) openFace(ctx context.Context) error {
 		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out,
 			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete, Paste: pasted,
 			Clipboard: func() (text, said string) { return c.pasteImage(ctx) }, Colour: c.paint.IsOn(),
-			Accent: view.Amber, HasTitle: c.hasTitle, Status: c.status, Editor: func(file string) *exec.Cmd {
+			Accent: view.Amber, Hint: chat.Hint, HasTitle: c.hasTitle, Status: c.status,
+			Editor: func(file string) *exec.Cmd {
 				return a.editor(context.WithoutCancel(ctx), file)
 			}})
 		if err == nil {
@@ -128,7 +129,7 @@ func (c *conversation) newProgress(ctx context.Context, isKeyed bool) *view.Prog
 	})
 	return view.NewProgress(view.Options{Print: print, Notify: ring, Screen: view.Screen{Paint: c.paint},
 		Start: c.app.Now(), OnlyLines: true, OneKey: isKeyed, Task: task,
-		Edit:   func(call string) (counts string, rows []string) { return c.edit(ctx, call) },
+		Below:  func(e muster.Event) (counts string, rows []string) { return c.below(ctx, e) },
 		Window: windowOf(c.app, settings),
 		Board:  func() (view.Overview, error) { return face.Board(ctx, c.Team) }})
 }
@@ -186,17 +187,8 @@ func (c *conversation) openCall(ctx context.Context, number string) string {
 // editIndent is the columns before the lines of an edit.
 const editIndent = 9
 
-// edit returns what a call of a tool of the lead has changed, as Options.Edit of a progress.
-func (c *conversation) edit(ctx context.Context, id string) (counts string, rows []string) {
-	call, err := c.Members().Call(ctx, muster.Lead, id)
-	if err != nil {
-		return "", nil
-	}
-	e, ok := code.EditOf(llm.Call{Name: call.Tool, Input: call.Input})
-	if !ok {
-		return "", nil
-	}
-	e.Locate(call.Output) // which is seldom on record yet when the line is printed
+// below returns what a call of a tool of the lead has changed or printed, as Options.Below of a progress.
+func (c *conversation) below(ctx context.Context, ended muster.Event) (counts string, rows []string) {
 	width, _ := view.TerminalWidth(c.app.Stdout)
 	if c.terminal == nil { // nothing is cut in a pipe
 		width = 160
@@ -205,6 +197,19 @@ func (c *conversation) edit(ctx context.Context, id string) (counts string, rows
 	if width < 60 {
 		indent = 2
 	}
+	output := ended.Text("output")
+	if ended.Text("tool") == "bash" && output != "" { // else it has applied a patch
+		return "", face.OutputRows(c.paint, output, indent, width)
+	}
+	call, err := c.Members().Call(ctx, muster.Lead, ended.Text("call"))
+	if err != nil || ended.Text("error") != "" {
+		return "", nil
+	}
+	e, ok := code.EditOf(llm.Call{Name: call.Tool, Input: call.Input})
+	if !ok {
+		return "", nil
+	}
+	e.Locate(output)
 	return e.Counts(), face.EditRows(c.paint, e, face.PreviewLines, indent, width)
 }
 

@@ -46,7 +46,7 @@ func (c *conversation) names(ctx context.Context, again func()) chat.Names {
 			ids = append(ids, chat.Name{Name: fmt.Sprint(x.ID), Note: text.OneLine(x.Subject)})
 		}
 		return ids
-	}), Custom: kept(now, c.customCommands), Commands: slashCommands(c.app), //nolint:contextcheck // They are listed.
+	}), Custom: kept(now, c.customCommands), Commands: c.commands,
 		Files: &chat.Files{Now: now, Changed: again, List: func(ctx context.Context) []string {
 			return c.workspace.ListFiles(ctx)
 		}}}
@@ -71,7 +71,7 @@ func kept[T any](now func() time.Time, read func() []T) func() []T {
 func (c *conversation) addInput(s *chat.Session) (done func()) {
 	s.Now, s.Custom = c.app.Now, c.customCommands
 	s.Compact, s.Clear, s.Share = c.Mail().Compact, c.Mail().Clear, c.share
-	s.Waiting, s.Members, s.Commands = c.waiting, c.teammates, slashCommands(c.app)
+	s.Waiting, s.Members, s.Commands = c.waiting, c.teammates, c.commands
 	s.Model = func(ctx context.Context, name string) string {
 		return c.modelCommand(ctx, name, s.Stopped, s.HasBegun)
 	}

@@ -20,9 +20,8 @@ import (
 // model, the check, and what the team may do. What cannot be read is left out: whoever needs it says why.
 func openingLines(ctx context.Context, c *conversation) []string {
 	s := c.settings
-	const unchecked = "none, so what lands is not verified (muster init finds one)"
-	// git is asked for the branch alone, because this stands between the user and the first prompt.
-	where := filepath.Base(c.Root())
+	const unchecked = "none: nothing is tested before it is merged (muster init finds one)"
+	where := belowHome(c.app.env("HOME"), c.Root())
 	if repo, err := c.workspace.Repo(ctx); err == nil {
 		branch, _ := repo.CurrentBranch(ctx)
 		where += ", on " + cmp.Or(strings.TrimPrefix(branch, "refs/heads/"), "no branch")
@@ -34,13 +33,22 @@ func openingLines(ctx context.Context, c *conversation) []string {
 	// Names of branches, models and commands come from others, so they stay on one line and steer nothing.
 	var lines []string
 	for _, row := range [][2]string{
-		{"muster", where + ", model " + model},
+		{"muster", where},
+		{"model", model},
 		{"check", cmp.Or(s.CheckText(), unchecked)},
 		{"rights", team.Sandbox(s.Sandbox).Rights()},
 	} {
 		lines = append(lines, fmt.Sprintf("%-7s %s", row[0], text.CutColumns(text.OneLine(row[1]), 160)))
 	}
 	return lines
+}
+
+// belowHome returns a path with "~" in place of the home directory.
+func belowHome(home, path string) string {
+	if below, err := filepath.Rel(home, path); home != "" && err == nil && filepath.IsLocal(below) && below != "." {
+		return filepath.Join("~", below)
+	}
+	return path
 }
 
 // paintLabels makes the words in the first column faint, but the name of the program.

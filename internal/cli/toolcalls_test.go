@@ -27,7 +27,7 @@ speakers:
 	s.Keys("/open", "Enter")
 	s.Wait(`the lead has called no tool since this conversation was opened\n`)
 	s.Keys("greet the world", "Enter")
-	s.Wait(`(?s)lead     tool   1  bash echo out; .*\d\.\d s\n.*lead     tool   2  read_file none.txt  .* error: `)
+	s.Wait(`(?s)bash  echo out; .*  \[1\]\n +out\n +more\[2J\n.*read_file  none.txt  error: .*  \[2\]\n`)
 	s.Wait(`Two calls\.`) // on a busy machine it is shown before the lines of the calls
 	s.Keys("/open 1", "Enter")
 	s.Wait(`(?s)> /open 1\n.*bash\n  command: echo out; echo 'more\[2J'\n  output\n    out\n    more\[2J\n`)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"muster/internal/difflines"
+	"muster/internal/text"
 	"muster/internal/tool/code"
 	"muster/internal/view"
 )
@@ -30,6 +31,17 @@ func EditRows(p view.Paint, e code.Edit, limit, indent, width int) (rows []strin
 	for _, l := range lines {
 		for _, row := range look.Rows(l, max(width-1-indent, 8)) {
 			rows = append(rows, strings.Repeat(" ", indent)+row)
+		}
+	}
+	return rows
+}
+
+// OutputRows returns the lines of an output as rows of less than width columns, each behind an indent.
+func OutputRows(p view.Paint, output string, indent, width int) (rows []string) {
+	for line := range strings.SplitSeq(output, "\n") {
+		if line = strings.TrimRight(text.Clean(strings.ReplaceAll(line, "\t", "    ")), " "); line != "" {
+			row := text.CutColumns(line, max(width-1-indent, 8))
+			rows = append(rows, strings.Repeat(" ", indent)+p.In(view.Faint, row))
 		}
 	}
 	return rows

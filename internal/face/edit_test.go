@@ -11,6 +11,14 @@ import (
 	"muster/llm"
 )
 
+// TestOutputRows checks that an output stands below its call in rows that are cut, and harmless.
+func TestOutputRows(t *testing.T) {
+	got := strings.Join(OutputRows(view.Paint{}, "ok\tmuster\n\n\x1b[2Jmuch longer than the row\n[exit 1]", 2, 20), "|")
+	if want := "  ok    muster|  [2Jmuch longer...|  [exit 1]"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestEditRows checks the lines below a call that edits a file: the old before the new, wrapped to the width, and harmless.
 func TestEditRows(t *testing.T) {
 	input := require.Value(json.Marshal(map[string]any{"path": "a", "old_string": "same\nold\x1b[2J",
@@ -19,7 +27,8 @@ func TestEditRows(t *testing.T) {
 	if !ok || e.Counts() != "+4 -1" {
 		t.Errorf("%v %v", ok, e)
 	}
-	if got, want := strings.Join(EditRows(view.Paint{}, e, 4, 2, 30), "\n"), `  -old[2J
+	if got, want := strings.Join(EditRows(view.Paint{}, e, 4, 2, 30), "\n"), `   same
+  -old[2J
   +    new and much longer
   +    than the row is
   +b
@@ -27,7 +36,7 @@ func TestEditRows(t *testing.T) {
   ...`; got != want {
 		t.Errorf("%s", got)
 	}
-	if got := EditRows(view.Colours(nil), e, 1, 0, 30)[0]; got != "\x1b[31m-old[2J\x1b[0m" {
+	if got := EditRows(view.Colours(nil), e, 1, 0, 30)[1]; got != "\x1b[31m-old[2J\x1b[0m" {
 		t.Errorf("%q", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"muster"
 	"muster/internal/landing"
@@ -221,6 +222,7 @@ func (p *plans) Plan(ctx context.Context, plan string) (llm.Result, error) {
 
 // await waits for the answer to a request, or until the task is no longer the member's.
 func (p *plans) await(ctx context.Context, id muster.RequestID) (muster.Request, error) {
+	defer noteWait(ctx, time.Now())
 	waiting, stop := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
 	defer watch.Wait() // nothing of a member outlives it

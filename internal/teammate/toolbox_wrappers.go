@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"muster"
@@ -82,9 +83,12 @@ func (w *wrappers) audit(ctx context.Context, c llm.Call, next tool.Next, hasRec
 		w.claims.diary.event(ctx, kind, helper.sign(fields))
 	}
 	event(journal.ToolStarted, map[string]any{"text": text.CutBytes(Gist(c), 120)})
-	started := time.Now()
-	r, err := next(ctx, c)
-	end := map[string]any{"seconds": seconds(time.Since(started))}
+	started, waited := time.Now(), new(atomic.Int64)
+	r, err := next(context.WithValue(ctx, waitKey{}, waited), c)
+	end := map[string]any{"seconds": seconds(time.Since(started) - time.Duration(waited.Load()))}
+	if shown := code.Excerpt(c, r.Text()); shown != "" {
+		end["output"] = shown
+	}
 	failed := r.IsError || err != nil
 	if !failed && writesFiles(code.AsPatch(c).Name) {
 		w.claims.noteWrite()
@@ -107,6 +111,16 @@ func (w *wrappers) audit(ctx context.Context, c llm.Call, next tool.Next, hasRec
 		w.claims.phase.noteOpen(c.ID)
 	}
 	return r, err
+}
+
+// waitKey is the key of how long a call has waited for answers to requests, in nanoseconds.
+type waitKey struct{}
+
+// noteWait notes that the call of a context has waited since a time.
+func noteWait(ctx context.Context, since time.Time) {
+	if waited, ok := ctx.Value(waitKey{}).(*atomic.Int64); ok {
+		waited.Add(int64(time.Since(since)))
+	}
 }
 
 // maxHookStops is how often in a row a hook can make a member go on that would stop: one that is never content costs no

@@ -40,7 +40,7 @@ func RunFullScreen(
 	// for is that it writes each frame at once and drops the questions that bubbletea asks of terminals.
 	o.beforeFrame = func(bool) string { return "" }
 	p := tea.NewProgram(m, tea.WithInput(&input{File: in, onError: stop}), tea.WithOutput(o),
-		tea.WithColorProfile(profile), tea.WithFPS(framesPerSecond), tea.WithoutSignalHandler())
+		tea.WithColorProfile(profile), tea.WithFPS(watchFrames), tea.WithoutSignalHandler())
 	// The feed ends before this function returns, so that nothing is read from a team that the caller closes.
 	fed := make(chan struct{})
 	go func() {

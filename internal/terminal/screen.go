@@ -117,8 +117,18 @@ func newScreen(o Options, q *queue[item], out *output, event func(Event)) *scree
 
 // resize sets the size of the terminal, but assumes at least 8 columns and 2 rows.
 func (s *screen) resize(width, height int) {
+	width, height = sizeOf(width, height)
 	s.width, s.height = max(width, 8), max(height, 2)
 	s.columns.Store(int64(s.width - 1))
+}
+
+// sizeOf returns the size that a terminal tells. One that does not know it, as over some serial lines, has the usual
+// one.
+func sizeOf(width, height int) (columns, rows int) {
+	if width == 0 || height == 0 {
+		return 80, 24
+	}
+	return width, height
 }
 
 // maxViewHeight is the number of rows that the view may have. Were an inserted text and the view together higher than
@@ -140,9 +150,11 @@ func (s *screen) filter(_ tea.Model, msg tea.Msg) tea.Msg {
 	case printMsg:
 		return s.nextInsertion()
 	case tea.WindowSizeMsg:
+		msg.Width, msg.Height = sizeOf(msg.Width, msg.Height)
 		if msg.Width < s.width {
 			s.compensateRewrap(msg.Width)
 		}
+		return msg
 	}
 	return msg
 }
@@ -236,6 +248,9 @@ func (s *screen) apply(i item) {
 
 // insert adds rows to those that are inserted. A blank row stands between blocks of different kinds.
 func (s *screen) insert(kind itemKind, rows ...string) {
+	if kind == printed && s.endsBlank && len(rows) > 0 && rows[0] == "" {
+		rows = rows[1:]
+	}
 	if len(rows) == 0 {
 		return
 	}
@@ -333,7 +348,11 @@ func (s *screen) View() tea.View {
 	isFramed := s.isFramed()
 	inputRows, x, y := s.inputRows()
 	if isFramed {
-		inputRows = frame{code: faint}.draw(s, inputRows, s.width-1)
+		hint := s.options.Hint
+		if !s.input.IsEmpty() || s.search.active {
+			hint = ""
+		}
+		inputRows = frame{code: faint, foot: hint}.draw(s, inputRows, s.width-1)
 		x, y = x+2, y+1
 	}
 	menu := s.menuRows(s.maxViewHeight() - len(inputRows))

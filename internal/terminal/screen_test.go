@@ -79,6 +79,28 @@ func TestEditing(t *testing.T) {
 	}
 }
 
+// TestHint checks that what may be typed stands below an empty input only, and moves nothing.
+func TestHint(t *testing.T) {
+	k := newKeyboard(Options{Hint: "/help"})
+	const hint = "╰─ /help ──"
+	empty := k.View().Content
+	k.press("x")
+	typed := k.View().Content
+	if !strings.Contains(empty, hint) || strings.Contains(typed, hint) || strings.Count(empty, "\n") != strings.Count(typed, "\n") {
+		t.Errorf("%s\n%s", empty, typed)
+	}
+}
+
+// TestATerminalWithoutSize checks that one that does not know its size has the usual one, also for bubbletea, which
+// draws each frame anew on none.
+func TestATerminalWithoutSize(t *testing.T) {
+	k := newKeyboard(Options{})
+	k.resize(0, 0)
+	if got := k.filter(nil, tea.WindowSizeMsg{}); k.width != 80 || k.height != 24 || got != (tea.WindowSizeMsg{Width: 80, Height: 24}) {
+		t.Errorf("%d, %d, %v", k.width, k.height, got)
+	}
+}
+
 func TestEvents(t *testing.T) {
 	k := newKeyboard(Options{})
 	k.press("one<enter> <enter><ctrl+c>x<ctrl+c><ctrl+c><ctrl+d>")

@@ -28,6 +28,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/term"
 )
 
@@ -54,6 +55,8 @@ type Options struct {
 	// Status returns what stands above the prompt. One goroutine of the terminal calls it once a second and after
 	// Refresh, at most ten times a second.
 	Status func(width int) Status
+	// Hint stands in the lower edge of the frame around an empty input.
+	Hint string
 	// HasTitle says that Status returns titles for the window. The one before comes back at the end.
 	HasTitle bool
 	// Accent is the SGR code of the colour of what waits for the user, such as "33".
@@ -97,9 +100,9 @@ func (Escape) event()    {}
 func (Closed) event()    {}
 
 const (
-	// framesPerSecond is also how often bubbletea wakes up while nothing happens, which is most of what an idle screen
-	// costs. A key shows after 20 ms on average.
-	framesPerSecond = 24
+	// watchFrames a second is also how often bubbletea wakes up while nothing happens, most of what an idle screen
+	// costs.
+	watchFrames = 24
 	// statusInterval is how often the status is asked for.
 	statusInterval = time.Second
 	// minStatusInterval is the shortest time between two calls of Options.Status.
@@ -164,9 +167,9 @@ func Open(ctx context.Context, o Options) (*Terminal, error) {
 		tea.WithOutput(t.out),
 		tea.WithFilter(t.screen.filter),
 		tea.WithColorProfile(profile),
-		tea.WithFPS(framesPerSecond),
 		tea.WithoutSignalHandler(), // SIGINT and SIGTERM are the caller's; Ctrl-C comes as a key
 	)
+	go ansi.StringWidthWc("─") // the first width takes some milliseconds: a table is made
 	if o.HasTitle {
 		_, _ = o.Out.WriteString(pushTitle)
 	}

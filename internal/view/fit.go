@@ -11,6 +11,9 @@ import (
 // padded to names columns, the verb, and the text. With a width, the text is made to fit and wrapped text is indented.
 // With width 0 nothing is cut. A log of many lines uses one buffer for all.
 func (l Line) Append(to []byte, p Paint, before string, names, width int) []byte {
+	if l.isCall {
+		return l.appendCall(to, p, before, width)
+	}
 	said, verbs := l.Text, 0
 	if said != "" { // else the verb is the last column and needs no blanks after it
 		verbs = 6
@@ -51,6 +54,25 @@ func (l Line) Append(to []byte, p Paint, before string, names, width int) []byte
 	}
 	to = append(to, said...)
 	return to[:start+len(bytes.TrimRight(to[start:], " "))]
+}
+
+// appendCall is Append for a call of a tool.
+func (l Line) appendCall(to []byte, p Paint, before string, width int) []byte {
+	rows := []string{l.Text}
+	column := text.Columns(before) + text.Columns(l.Who) + len("  ")
+	if width > 0 {
+		room := max(width-column, 12)
+		// What it does is cut, because the rest must stay visible.
+		if rest, ok := strings.CutPrefix(l.Text, l.name); ok && text.Columns(l.Text) > room {
+			l.Text = text.CutColumns(l.name, max(room-text.Columns(rest), 8)) + rest
+		}
+		rows = l.fit(room)
+	}
+	for i, row := range rows {
+		rows[i] = p.In(Faint, row)
+	}
+	said := strings.Join(rows, "\n"+strings.Repeat(" ", column))
+	return append(to, p.In(Faint, before)+p.In(l.Tone, l.Who)+"  "+said...)
 }
 
 // fit makes the text fit into room columns. The command is shortened first, then the task's name, because the outcome

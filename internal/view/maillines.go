@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"strings"
 
 	"muster"
@@ -71,6 +72,28 @@ func (t lineWriter) requestLine() Line {
 		}
 	}
 	return l
+}
+
+// asked is what requests ask, by their ids.
+type asked map[string]string
+
+// with returns an event with what it asks, where it is the answer to a request and says nothing itself.
+func (a *asked) with(e muster.Event) muster.Event {
+	id := e.Text("request_id")
+	switch e.Kind {
+	case journal.RequestCreated:
+		if *a == nil {
+			*a = asked{}
+		}
+		(*a)[id] = e.Text("text")
+	case journal.RequestDecided:
+		if words := (*a)[id]; words != "" && e.Text("text") == "" {
+			e.Fields = maps.Clone(e.Fields)
+			e.Fields["text"] = words
+		}
+		delete(*a, id)
+	}
+	return e
 }
 
 // question is what the event's request asks, in two or three words. Question says the same of a request's record.

@@ -398,7 +398,7 @@ func (l *Presence) row(p Paint, m *Activity, task, took string, room int) string
 	column(l.costs[m.name].Cost(), l.prices)
 	shrinking(m.Doing, text.Columns(m.Doing))
 	rest = strings.TrimRight(rest, " ")
-	if m.state == LookNeedsYou || m.Doing == WaitsForUser {
+	if m.state == LookNeedsYou {
 		rest = p.In(Yours, rest)
 	}
 	return p.Who(who, head) + rest + "  " + took

@@ -50,6 +50,8 @@ type Progress struct {
 	// lastBroadcast is the last broadcast. It is mailed to each member, but shown once.
 	lastBroadcast string
 	wroteLine     bool
+	// hasRowsAbove says that the last line had rows below it.
+	hasRowsAbove bool
 	// queue has the lines that wait, in the order of their events. It begins with a claim whose lane is not known yet,
 	// or is empty.
 	queue []queuedLine
@@ -73,6 +75,7 @@ type Progress struct {
 	questions  []Need // that wait for the user
 	needsUser  bool   // something waits for the user
 	calls      toolCalls
+	asked      asked
 }
 
 // queuedLine is a line with its time. A claim's line waits until the claim's lane is known, and later lines wait
@@ -124,9 +127,9 @@ type Options struct {
 	// Window returns how many tokens a model takes, 0 where that is not known; nil: it never is.
 	Window func(model string) int
 
-	// Edit returns how many lines a call of a tool that edits files has added and removed, as in "+12 -3", and its
-	// first lines as rows; nil: they are not shown.
-	Edit func(call string) (counts string, rows []string)
+	// Below returns what stands below the line of a call that has ended, as rows: the beginning of the difference of an
+	// edit, with its counts as in "+12 -3", or of the output of a command. nil: nothing does.
+	Below func(ended muster.Event) (counts string, rows []string)
 
 	// Notify tells the user, who may look elsewhere, that something needs them; nil: nobody is told.
 	Notify func(words string)
@@ -151,12 +154,7 @@ func (p *Progress) HasWritten() bool { return p.wroteLine }
 
 // Event shows one event. Its line may be written now, later, together with others, or not at all.
 func (p *Progress) Event(e muster.Event) {
-	var counts string
-	var rows []string
-	// It may read a long file, which keeps no one from drawing.
-	if p.options.Edit != nil && e.Kind == journal.ToolEnded && e.Member == muster.Lead && isEdit(e) {
-		counts, rows = p.options.Edit(e.Text("call"))
-	}
+	counts, rows := p.below(e)
 	p.mu.Lock()
 	p.calls.counts, p.calls.rows = counts, rows
 	defer p.mu.Unlock()
@@ -193,7 +191,13 @@ func (p *Progress) Event(e muster.Event) {
 		p.lastBroadcast = said
 	}
 	lines := Lines(e, p.facts())
-	if l := p.toolLine(e); p.options.OnlyLines && l.Verb != "" { // a run shows what lands, and not each step
+	if p.options.OnlyLines && p.options.OneKey {
+		lines = Lines(p.asked.with(e), p.facts())
+		if e.Kind == journal.RequestCreated && e.Text("to") == string(muster.User) {
+			lines = nil // a frame shows it
+		}
+	}
+	if l := p.toolLine(e); p.options.OnlyLines && l.Show { // a run shows what lands, and not each step
 		lines = []Line{l}
 	}
 	for _, l := range lines {
@@ -284,17 +288,26 @@ func (p *Progress) write(at time.Time, l Line) {
 		l = l.withoutCommand()
 	}
 	p.command = cmp.Or(l.command, p.command)
-	p.names = max(p.names, min(len(l.Who), 16))
+	if !l.isCall {
+		p.names = max(p.names, min(len(l.Who), 16))
+	}
 	when := fmt.Sprintf("%6s ", elapsed(at.Sub(p.options.Start)))
+	if l.isOld {
+		when = fmt.Sprintf("%6s ", at.Local().Format("15:04"))
+	}
 	l.faint = p.options.OnlyLines
 	rows := p.drawn
 	if p.measure() {
 		rows = nil // they do not fit any more; the next redraw makes others
 	}
 	all := string(l.Append(nil, p.options.Paint, when, p.names, p.options.Width)) + "\n"
-	for _, row := range l.below {
-		all += row + "\n"
+	if len(l.below) > 0 {
+		all += strings.Join(l.below, "\n") + "\n"
 	}
+	if len(l.below) > 0 || p.hasRowsAbove { // air between blocks
+		all = "\n" + all
+	}
+	p.hasRowsAbove = len(l.below) > 0
 	p.repaint(all, rows)
 }
 

@@ -16,24 +16,19 @@ import (
 type toolCalls struct {
 	gists map[string]string // of those that run, by the id of the call
 	ids   []string          // of those that have a line; the first is number 1
-	// counts and rows are what Options.Edit has returned last.
+	// counts and rows are what Options.Below has returned last.
 	counts string
 	rows   []string
 }
+
+// leastSaidSeconds is how long a call must take for its line to say it.
+const leastSaidSeconds = 1
 
 // ownLine are the tools whose effect has a line of its own, or that do nothing but wait.
 var ownLine = []string{"wait", "task_create", "claim_task", "complete_task", "release_task", "send_message",
 	"broadcast", "spawn_teammate", "review_plan", "request_shutdown"}
 
-// edits are the tools that change files.
-var edits = []string{"edit_file", "write_file", "apply_patch"}
-
-// isEdit reports whether an event is the end of a call that has changed files.
-func isEdit(e muster.Event) bool {
-	return e.Text("error") == "" && slices.Contains(edits, e.Text("tool")) && !bySubagent(e)
-}
-
-// toolLine returns the line of a call of the lead that has ended, with its number. It has no verb where there is none.
+// toolLine returns the line of a call of the lead that has ended, with its number. It is not shown where there is none.
 func (p *Progress) toolLine(e muster.Event) (l Line) {
 	id, tool := e.Text("call"), text.OneLine(e.Text("tool"))
 	if e.Member != muster.Lead || id == "" || bySubagent(e) || slices.Contains(ownLine, tool) {
@@ -49,17 +44,50 @@ func (p *Progress) toolLine(e muster.Event) (l Line) {
 	case journal.ToolEnded:
 		// A call that was refused before it ran has no beginning, and is shown without what it does.
 		p.calls.ids = append(p.calls.ids, id)
-		l = Line{Who: string(muster.Lead), Verb: "tool", Show: true}
-		what := strings.TrimSpace(tool + " " + text.CutColumns(p.calls.gists[id], 80))
-		l.Text = fmt.Sprintf("%d  %s  %s", len(p.calls.ids), what, seconds(e.Number("seconds")))
-		if problem := text.OneLine(e.Text("error")); problem != "" {
-			l.Text, l.Tone = Because(l.Text+"  error", text.CutColumns(problem, 120)), Bad
-		} else if isEdit(e) {
-			l.Text, l.below = strings.TrimSpace(l.Text+"  "+p.calls.counts), p.calls.rows
+		l = Line{Who: tool, Show: true, isCall: true, name: text.CutColumns(p.calls.gists[id], 80)}
+		said := []string{l.name, p.calls.counts}
+		if took := e.Number("seconds"); took >= leastSaidSeconds {
+			said = append(said, seconds(took))
 		}
+		l.below = p.calls.rows
+		switch problem := text.OneLine(e.Text("error")); {
+		case problem != "" && len(l.below) > 0: // they say why
+			said, l.Tone = append(said, "failed"), Bad
+		case problem != "":
+			said, l.Tone = append(said, Because("error", text.CutColumns(problem, 120))), Bad
+		}
+		said = append(said, fmt.Sprintf("[%d]", len(p.calls.ids)))
+		l.Text = strings.Join(slices.DeleteFunc(said, func(s string) bool { return s == "" }), "  ")
 		delete(p.calls.gists, id)
 	}
 	return l
+}
+
+// HasRowsBelow reports whether the end of a call may have rows below its line: what it has changed or printed.
+func HasRowsBelow(ended muster.Event) bool {
+	return slices.Contains([]string{"bash", "edit_file", "write_file", "apply_patch"}, ended.Text("tool"))
+}
+
+// Recall shows the line of a call of the lead that has ended before the progress began. started has no fields where its
+// beginning is not known.
+func (p *Progress) Recall(started, ended muster.Event) {
+	counts, rows := p.below(ended)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls.counts, p.calls.rows = counts, rows
+	p.toolLine(started)
+	if l := p.toolLine(ended); l.Show {
+		l.isOld = true
+		p.enqueue(queuedLine{at: muster.Time(ended.At), line: l})
+	}
+}
+
+// below returns what Options.Below does for the end of a call of the lead.
+func (p *Progress) below(e muster.Event) (counts string, rows []string) {
+	if p.options.Below == nil || e.Kind != journal.ToolEnded || e.Member != muster.Lead || bySubagent(e) {
+		return "", nil
+	}
+	return p.options.Below(e) // which may read a long file, so it is called without the lock
 }
 
 // Call returns the id of a call of the lead by the number in its line; 0 is the last one. It returns "" where there is

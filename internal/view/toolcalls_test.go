@@ -43,8 +43,8 @@ func TestToolLines(t *testing.T) {
 		call("lead", "e", "bash", "error", "[exit 3]")
 		want := ""
 		if isConversation {
-			want = "  0.0s lead     tool   1  read_file x.go  1.5 s\n" +
-				"  0.0s lead     tool   2  bash x.go  1.5 s  error: [exit 3]\n"
+			want = "  0.0s read_file  x.go  1.5 s  [1]\n" +
+				"  0.0s bash  x.go  1.5 s  error: [exit 3]  [2]\n"
 		}
 		same(t, out.String(), want)
 		if isConversation && (p.Call(0) != "e" || p.Call(1) != "a" || p.Call(3) != "") {

@@ -2,12 +2,13 @@ package tmuxtest
 
 import "strings"
 
-// Unframed returns a screen without rules and without frames that have no text in their edges, so that a test reads
-// what is in them.
+// Unframed returns a screen without rules, and without the frames of inputs and of all that has no text in its edges,
+// so that a test reads what is in them.
 func Unframed(screen string) string {
 	var rows []string
 	for row := range strings.SplitSeq(screen, "\n") {
-		if row != "" && strings.Trim(row, "╭─╮╰╯") == "" {
+		hint := strings.HasPrefix(row, "╰─ /help ·") // below an empty input
+		if row != "" && strings.Trim(row, "╭─╮╰╯") == "" || hint {
 			continue
 		}
 		if inner, ok := strings.CutPrefix(row, "│ "); ok && strings.HasSuffix(inner, " │") {

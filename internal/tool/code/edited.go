@@ -62,8 +62,9 @@ func editOf(c llm.Call) (e Edit, ok bool) {
 	return e, false
 }
 
-// Locate numbers the lines of a call by what it has answered, which is the changed part of the file with its numbers.
-// It leaves a difference as it is where the answer does not tell: of several changes, and of text that only goes.
+// Locate numbers the lines of a call by what it has answered, which is the changed part of the file with its numbers,
+// and adds the lines of the file before and after the change. It leaves a difference as it is where the answer does not
+// tell: of several changes, and of text that only goes.
 func (e *Edit) Locate(answer string) {
 	if slices.ContainsFunc(e.Lines, func(l difflines.Line) bool { return !l.IsCode() || l.New > 0 }) {
 		return
@@ -100,6 +101,19 @@ func (e *Edit) Locate(answer string) {
 			l.New, new = new, new+1
 		}
 	}
+	around := func(from, to int) (lines []difflines.Line) {
+		for n := from; n < to; n++ {
+			if text, ok := shown[n]; ok {
+				lines = append(lines, difflines.Line{Kind: difflines.Context, File: e.Lines[0].File, Text: text,
+					Old: n + old - new, New: n})
+			}
+		}
+		return lines
+	}
+	after := around(new, new+contextLines)
+	old, new = found[0], found[0]
+	e.Lines = slices.Concat(around(new-contextLines, new), e.Lines, after)
+	difflines.Mark(e.Lines)
 }
 
 // isAt reports whether the new lines are in a file from a line on. The change may begin and end within lines.
@@ -198,24 +212,43 @@ func linesOf(s string) (all []string) {
 	return all
 }
 
-// Preview returns at most n lines of the difference: what is removed and added, the names of files, and gaps for the
-// lines of context between them. isCut says that the difference has more of them.
+// previewContext is how many lines of context a preview has before and after a change.
+const previewContext = 2
+
+// Preview returns at most n lines that are removed and added, with some lines next to them, the names of files, and
+// gaps for other lines of context. isCut says that the difference has more of them.
 func (e Edit) Preview(n int) (lines []difflines.Line, isCut bool) {
-	isGap := false
-	for _, l := range e.Lines {
-		if l.Kind == difflines.Context || l.Kind == difflines.Gap {
+	isChange := func(at int) bool {
+		return at >= 0 && at < len(e.Lines) &&
+			(e.Lines[at].Kind == difflines.Removed || e.Lines[at].Kind == difflines.Added)
+	}
+	isNear := func(at int) bool {
+		for i := at - previewContext; i <= at+previewContext; i++ {
+			if isChange(i) {
+				return true
+			}
+		}
+		return false
+	}
+	isGap, changes, shown := false, 0, 0 // lines up to the last change and the context after it
+	for i, l := range e.Lines {
+		if l.Kind == difflines.Gap || l.Kind == difflines.Context && !isNear(i) {
 			isGap = true
 			continue
+		}
+		if isChange(i) {
+			changes++
+		}
+		if changes > n || len(lines) >= n+2*previewContext {
+			return lines[:shown], true
 		}
 		if isGap && len(lines) > 0 && l.Kind != difflines.File && lines[len(lines)-1].Kind != difflines.File {
 			lines = append(lines, difflines.Line{Kind: difflines.Gap})
 		}
 		isGap = false
-		if lines = append(lines, l); len(lines) > n {
-			for lines = lines[:n]; lines[len(lines)-1].Kind == difflines.Gap; {
-				lines = lines[:len(lines)-1]
-			}
-			return lines, true
+		lines = append(lines, l)
+		if isChange(i) || l.Kind == difflines.Context && shown == len(lines)-1 {
+			shown = len(lines)
 		}
 	}
 	return lines, false

@@ -105,8 +105,9 @@ func TestEditPreview(t *testing.T) {
 	if !ok {
 		t.Fatal("it is no edit")
 	}
-	const all = "= a.go\n-1\n+2\n~\n+3\n~\n-4\n= b.go\n+5\n"
-	for n, want := range map[int]string{3: "= a.go\n-1\n+2\n", 4: "= a.go\n-1\n+2\n", 5: "= a.go\n-1\n+2\n~\n+3\n", 9: all, 20: all} {
+	const first = "= a.go\n c\n-1\n+2\n c\n c\n+3\n"
+	const all = first + "~\n-4\n= b.go\n c\n+5\n c\n"
+	for n, want := range map[int]string{1: "= a.go\n c\n-1\n", 3: first, 4: first + "~\n-4\n", 9: all, 20: all} {
 		lines, isCut := e.Preview(n)
 		if got := sketch(lines); got != want || isCut != (want != all) {
 			t.Errorf("of %d lines: %t, %q, want %q", n, isCut, got, want)
@@ -118,9 +119,9 @@ func TestEditPreview(t *testing.T) {
 func TestEditLocate(t *testing.T) {
 	k := newKit(t)
 	for name, c := range map[string]struct{ file, old, new, want string }{
-		"in the middle":       {program, "\tfmt.Println(\"b\")\n", "\tfmt.Print(1)\n\tfmt.Print(2)\n", "-\tfmt.Println(\"b\") (7,0)\n+\tfmt.Print(1) (0,7)\n+\tfmt.Print(2) (0,8)\n"},
-		"at the beginning":    {"a\nb\nc\nd\n", "b", "x", "-b (2,0)\n+x (0,2)\n"},
-		"within lines":        {program, "(\"b\")\n\tfmt.Pri", "(\"c\")\n\tfmt.Pri", "-(\"b\") (7,0)\n+(\"c\") (0,7)\n \tfmt.Pri (8,8)\n"},
+		"in the middle":       {program, "\tfmt.Println(\"b\")\n", "\tfmt.Print(1)\n\tfmt.Print(2)\n", "  (4,4)\n func main() { (5,5)\n \tfmt.Println(\"a\") (6,6)\n-\tfmt.Println(\"b\") (7,0)\n+\tfmt.Print(1) (0,7)\n+\tfmt.Print(2) (0,8)\n \tfmt.Println(\"a\") (8,9)\n } (9,10)\n"},
+		"at the beginning":    {"a\nb\nc\nd\n", "b", "x", " a (1,1)\n-b (2,0)\n+x (0,2)\n c (3,3)\n d (4,4)\n"},
+		"within lines":        {program, "(\"b\")\n\tfmt.Pri", "(\"c\")\n\tfmt.Pri", "  (4,4)\n func main() { (5,5)\n \tfmt.Println(\"a\") (6,6)\n-(\"b\") (7,0)\n+(\"c\") (0,7)\n \tfmt.Pri (8,8)\n } (9,9)\n"},
 		"nothing comes":       {program, "\tfmt.Println(\"b\")\n", "", "-\tfmt.Println(\"b\")\n"},
 		"two places would do": {"x\nx\nb\nx\n", "b", "x", "-b\n+x\n"},
 	} {
