@@ -42,6 +42,7 @@ type Request struct {
 	Status     RequestStatus `json:"status"`
 	Plan       string        `json:"plan,omitempty"`
 	Reason     string        `json:"reason,omitempty"`
+	Change     string        `json:"change,omitempty"` // the difference that a permission is about
 	TaskID     TaskID        `json:"task_id,omitempty"`
 	Fence      int           `json:"fence,omitempty"`     // an approval holds for one task, one fence,
 	PlanHash   string        `json:"plan_hash,omitempty"` // one text

@@ -35,7 +35,12 @@ func Question(r muster.Request, p view.Paint, now time.Time, subject func(muster
 	if plan != "" {
 		q.Lines = append(q.Lines, plan)
 	}
-	if reason := text.OneLine(r.Reason); reason != "" {
+	if r.Change != "" {
+		q.Title = from + " asks to change files"
+		q.Lines = append(q.Lines, strings.Join(changeLines(p, r.Change), "\n"))
+	}
+	reason := strings.ReplaceAll(text.OneLine(r.Reason), "the user's config.yaml", "your config.yaml")
+	if reason != "" {
 		// The part of the command that is asked about stands before its rule.
 		i := strings.LastIndex(reason, " (")
 		for i > 0 && !strings.Contains(text.OneLine(r.Plan), reason[:i]) {
@@ -56,6 +61,9 @@ func Question(r muster.Request, p view.Paint, now time.Time, subject func(muster
 	}
 	if left := muster.Time(r.Deadline).Sub(now); r.Deadline != 0 && left > 0 {
 		q.Note = view.Duration(left) + " left"
+		if r.Kind == muster.AskPermission { // the call is refused then
+			q.Note = "no in " + view.Duration(left)
+		}
 	}
 	if len(r.Asks) > 0 {
 		label := "yes, for the whole run"
@@ -66,6 +74,26 @@ func Question(r muster.Request, p view.Paint, now time.Time, subject func(muster
 	}
 	q.Keys = append(q.Keys, terminal.Key{Name: "v", Label: "all of it"})
 	return q
+}
+
+// changeLines returns the difference of a permission as it is drawn: the lines that change, because there is little
+// room.
+func changeLines(p view.Paint, change string) (lines []string) {
+	for line := range strings.SplitSeq(strings.TrimRight(text.Clean(change), "\n"), "\n") {
+		tone := view.Faint
+		switch {
+		case strings.HasPrefix(line, " "), line == "":
+			continue
+		case strings.HasPrefix(line, "+"):
+			tone = view.Good
+		case strings.HasPrefix(line, "-"):
+			tone = view.Bad
+		case lines == nil: // the files
+			tone = view.Plain
+		}
+		lines = append(lines, p.In(tone, strings.ReplaceAll(line, "\t", "    ")))
+	}
+	return lines
 }
 
 // Answers answer questions with what the user types. All fields must be set.

@@ -146,6 +146,7 @@ func (k *runKeys) status(width int) terminal.Status {
 	s := terminal.Status{Lines: rows}
 	for _, r := range k.progress.Questions() {
 		r.Plan, r.Reason = k.app.secrets.String(r.Plan), k.app.secrets.String(r.Reason)
+		r.Change = k.app.secrets.String(r.Change)
 		s.Questions = append(s.Questions, chat.Question(r, k.paint, now, k.progress.Subject))
 	}
 	return s

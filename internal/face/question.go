@@ -72,6 +72,7 @@ func (q Question) Draw(s view.Screen, now time.Time, isTyped bool) string {
 	} else {
 		section(w, "plan", r.Plan)
 	}
+	section(w, "change", r.Change)
 	section(w, "reason", r.Reason)
 	section(w, "answer", r.Response)
 	if q.Task != nil {

@@ -78,7 +78,7 @@ func (p *permits) around(t llm.Tool, dir *workdir) func(context.Context, llm.Cal
 			d = p.settings.Decide(call, granted)
 		}
 		if d.Action == permissions.Ask {
-			if refusal, err = p.askUser(ctx, call, d); err != nil {
+			if refusal, err = p.askUser(ctx, call, fitted, d); err != nil {
 				return llm.Result{}, err
 			}
 		}
@@ -122,8 +122,9 @@ func (p *permits) granted(ctx context.Context) ([]string, error) {
 //
 // Nobody waits for ever: the request has a deadline, and whoever waits ends it then. A member that loses its task, or
 // whose turn is stopped, takes its question back.
-func (p *permits) askUser(ctx context.Context, c permissions.Call, d permissions.Decision) (refusal string,
-	err error) {
+func (p *permits) askUser(
+	ctx context.Context, c permissions.Call, call llm.Call, d permissions.Decision,
+) (refusal string, err error) {
 	if p.settings.Wait < 0 {
 		return "nobody can be asked in this run", nil
 	}
@@ -135,9 +136,14 @@ func (p *permits) askUser(ctx context.Context, c permissions.Call, d permissions
 	if c.Command == "" && what != c.Tool {
 		what = c.Tool + " " + what
 	}
+	change := ""
+	if e, ok := code.EditOf(call); ok {
+		change = e.Text()
+	}
 	r, err := p.question(ctx, muster.Request{Kind: muster.AskPermission, From: p.claims.name, To: muster.User,
 		TaskID: t.ID, Fence: t.Fence, Reason: p.secrets.String(fmt.Sprintf("%s (%s)", what, reason(d))),
-		Plan: p.secrets.String(c.Command), Asks: asks, Deadline: muster.UnixTime(time.Now().Add(wait))})
+		Plan: p.secrets.String(c.Command), Change: p.secrets.String(change), Asks: asks,
+		Deadline: muster.UnixTime(time.Now().Add(wait))})
 	if err != nil {
 		return "", err
 	}
@@ -170,7 +176,7 @@ func (p *permits) question(ctx context.Context, ask muster.Request) (muster.Requ
 	}
 	for _, r := range pending {
 		isSame := r.Kind == ask.Kind && r.From == ask.From && r.TaskID == ask.TaskID && r.Reason == ask.Reason &&
-			r.Plan == ask.Plan && slices.Equal(r.Asks, ask.Asks)
+			r.Plan == ask.Plan && r.Change == ask.Change && slices.Equal(r.Asks, ask.Asks)
 		if isSame && r.CreatedAt <= p.since {
 			return r, nil
 		}

@@ -20,7 +20,7 @@ const (
 	// reaskAfter is the time after which a question that was answered, and still waits, is shown again.
 	reaskAfter = 5 * time.Second
 	// maxQuestionRows limits the rows between the upper and the lower edge of a question's frame.
-	maxQuestionRows = 8
+	maxQuestionRows = 12
 )
 
 // Question stands in a frame above the input. One key on an empty input answers it.

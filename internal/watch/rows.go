@@ -138,7 +138,11 @@ func (w rowWriter) layOutRequest() {
 	}
 	w.add(fmt.Sprintf("%s of %s, asked %s, request %s", view.Question(*r), r.From,
 		view.Clock(muster.Time(r.CreatedAt), w.o.Now), r.ID), textRow{tone: view.Faint})
-	w.add("\n"+cmp.Or(r.Plan, r.Reason)+"\n ", textRow{})
+	w.add("\n"+cmp.Or(r.Plan, r.Reason), textRow{})
+	if r.Change != "" {
+		w.add("\n"+r.Change, textRow{})
+	}
+	w.add(" ", textRow{})
 	if t := w.task(r.TaskID); t != nil {
 		w.add("TASK", textRow{sgr: bold})
 		w.layOutTask(t)

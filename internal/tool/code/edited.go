@@ -10,6 +10,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"muster/internal/difflines"
+	"muster/internal/text"
 	"muster/llm"
 	"muster/tool"
 )
@@ -263,4 +264,28 @@ func (e Edit) Counts() string {
 		return fmt.Sprintf("-%d", e.Removed)
 	}
 	return fmt.Sprintf("+%d -%d", e.Added, e.Removed)
+}
+
+// maxEditText is how many bytes of a difference Text returns.
+const maxEditText = 8000
+
+// Text returns the difference as text: the names of the files with the counts, then each line behind its sign. Of a
+// long one it is the beginning, which says so.
+func (e Edit) Text() string {
+	var names, lines []string
+	for _, l := range e.Lines {
+		if !slices.Contains(names, l.File) && l.File != "" {
+			names = append(names, l.File)
+		}
+		line := l.Sign() + l.Text
+		if l.Kind == difflines.Gap {
+			line = strings.TrimSpace("... " + l.Text)
+		}
+		lines = append(lines, line)
+	}
+	all := strings.Join(names, ", ") + "  " + e.Counts() + "\n" + strings.Join(lines, "\n")
+	if len(all) > maxEditText {
+		all = text.CutBytes(all, maxEditText) + "\n... more"
+	}
+	return all
 }

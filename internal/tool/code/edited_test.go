@@ -115,6 +115,28 @@ func TestEditPreview(t *testing.T) {
 	}
 }
 
+// TestEditText checks what a user reads who is asked about an edit.
+func TestEditText(t *testing.T) {
+	patch := "*** Begin Patch\n*** Update File: a.go\n c\n-1\n+2\n@@ func f\n-4\n*** Add File: b.go\n+5\n*** End Patch"
+	edit := func(tool string, input map[string]string) Edit {
+		data, err := json.Marshal(input)
+		e, ok := EditOf(llm.Call{Name: tool, Input: data})
+		if err != nil || !ok {
+			t.Fatal(tool, err)
+		}
+		return e
+	}
+	e := edit("apply_patch", map[string]string{"input": patch})
+	const want = "a.go, b.go  +2 -2\na.go\n c\n-1\n+2\n... func f\n-4\nb.go (new)\n+5"
+	if got := e.Text(); got != want {
+		t.Errorf("%q", got)
+	}
+	e = edit("write_file", map[string]string{"path": "c", "content": strings.Repeat("a line\n", 5000)})
+	if got := e.Text(); len(got) > maxEditText+20 || !strings.HasSuffix(got, "\n... more") {
+		t.Errorf("%d bytes, ending with %q", len(got), got[len(got)-20:])
+	}
+}
+
 // TestEditLocate numbers the lines of an edit by what the tool has answered.
 func TestEditLocate(t *testing.T) {
 	k := newKit(t)

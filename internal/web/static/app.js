@@ -165,6 +165,7 @@ function need(n) {
   // A command is no Markdown: a star in it is one.
   if (q.kind === "permission" && q.plan) box.append(el("pre", { class: "text-box", tabindex: 0, role: "group", "aria-label": "The command" }, q.plan));
   else if (q.plan || q.reason) box.append(el("div", { class: "text-box", tabindex: 0, role: "group", "aria-label": q.plan ? "The plan" : "The reason" }, markdown(q.plan || q.reason)));
+  if (q.change) box.append(el("pre", { class: "text-box", tabindex: 0, role: "group", "aria-label": "The change" }, q.change));
   if (replay.isOn()) return box;
   const text = el("textarea", { rows: 1, placeholder: "a comment; for a no, the reason", "aria-label": `Comment on the request of ${q.from}` });
   const note = el("p", { role: "status" });
