@@ -27,7 +27,7 @@ func Question(r muster.Request, p view.Paint, now time.Time, subject func(muster
 	case muster.AskPermission:
 		q.Title = from + " asks to go on"
 		if plan != "" {
-			q.Title, plan = from+" asks to run a command", "$ "+strings.ReplaceAll(plan, "\n", "\n  ")
+			q.Title, plan = from+" asks to run", "$ "+strings.ReplaceAll(plan, "\n", "\n  ")
 		}
 	case muster.AskPlan:
 		q.Title = from + " asks for approval of a plan"
@@ -36,7 +36,7 @@ func Question(r muster.Request, p view.Paint, now time.Time, subject func(muster
 		q.Lines = append(q.Lines, plan)
 	}
 	if r.Change != "" {
-		q.Title = from + " asks to change files"
+		q.Title = from + " asks to change"
 		q.Lines = append(q.Lines, strings.Join(changeLines(p, r.Change), "\n"))
 	}
 	reason := strings.ReplaceAll(text.OneLine(r.Reason), "the user's config.yaml", "your config.yaml")

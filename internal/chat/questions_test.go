@@ -59,7 +59,7 @@ func TestKeysOfAQuestion(t *testing.T) {
 		keys = append(keys, k.Name)
 	}
 	got := q.Title + " | " + q.Note + " | " + strings.Join(q.Lines, " | ") + " | " + strings.Join(keys, " ")
-	const want = "bob asks to run a command | no in 4 min | $ git push[2J\n  --force | rule: ask bash(git push *) | " +
+	const want = "bob asks to run | no in 4 min | $ git push[2J\n  --force | rule: ask bash(git push *) | " +
 		"for task 3 benchmark | y n Y v"
 	if got != want {
 		t.Errorf("%q", got)
@@ -85,7 +85,7 @@ func TestAQuestionAboutAChange(t *testing.T) {
 		Change: "a.go  +1 -1\n before\n-\told\n+new\x1b[2J", Reason: "edit_file a.go (ask edit_file of the user's config.yaml)"}
 	q := Question(r, view.Colours(nil), muster.Time(1000), func(muster.TaskID) string { return "" })
 	const want = "a.go  +1 -1\n\x1b[31m-    old\x1b[0m\n\x1b[32m+new[2J\x1b[0m"
-	if q.Title != "bob asks to change files" || q.Lines[0] != want {
+	if q.Title != "bob asks to change" || q.Lines[0] != want {
 		t.Errorf("%q %q", q.Title, q.Lines)
 	}
 	if got, want := ansi.Strip(q.Lines[1]), "edit_file a.go (ask edit_file of your config.yaml)"; got != want {

@@ -20,7 +20,7 @@ import (
 // model, the check, and what the team may do. What cannot be read is left out: whoever needs it says why.
 func openingLines(ctx context.Context, c *conversation) []string {
 	s := c.settings
-	const unchecked = "none: nothing is tested before it is merged (muster init finds one)"
+	const unchecked = "none: muster init finds one"
 	where := belowHome(c.app.env("HOME"), c.Root())
 	if repo, err := c.workspace.Repo(ctx); err == nil {
 		branch, _ := repo.CurrentBranch(ctx)

@@ -17,9 +17,15 @@ func EditLines(e code.Edit, limit int) []difflines.Line {
 	if limit == 0 {
 		return e.Lines
 	}
-	lines, isCut := e.Preview(limit)
-	if isCut {
-		lines = append(lines, difflines.Line{Kind: difflines.Gap})
+	lines := e.Preview(limit)
+	more := e.Added + e.Removed
+	for _, l := range lines {
+		if l.Kind == difflines.Added || l.Kind == difflines.Removed {
+			more--
+		}
+	}
+	if more > 0 {
+		lines = append(lines, difflines.Line{Kind: difflines.Gap, Text: text.Count(more, "more changed line")})
 	}
 	return lines
 }

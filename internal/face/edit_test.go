@@ -33,7 +33,7 @@ func TestEditRows(t *testing.T) {
   +    than the row is
   +b
   +c
-  ...`; got != want {
+  ... 1 more changed line`; got != want {
 		t.Errorf("%s", got)
 	}
 	if got := EditRows(view.Colours(nil), e, 1, 0, 30)[1]; got != "\x1b[31m-old[2J\x1b[0m" {

@@ -394,7 +394,9 @@ func (l *Presence) row(p Paint, m *Activity, task, took string, room int) string
 	}
 	column(string(m.state), l.states)
 	shrinking(task, l.tasks)
-	column(m.turnText(), l.turns)
+	if m.state != LookIdle {
+		column(m.turnText(), l.turns)
+	}
 	column(l.costs[m.name].Cost(), l.prices)
 	shrinking(m.Doing, text.Columns(m.Doing))
 	rest = strings.TrimRight(rest, " ")

@@ -59,7 +59,7 @@ func newSaid(s team.Said) said {
 	if s.Kind != team.SaidCall || !ok {
 		return made
 	}
-	first, _ := e.Preview(preview)
+	first := e.Preview(preview)
 	more := max(0, len(e.Lines)-mostEdit)
 	x := edit{e.Added, e.Removed, newLines(e.Lines[:len(e.Lines)-more]), newLines(first), more}
 	for _, lines := range [][]line{x.Preview, x.Lines} {

@@ -214,11 +214,11 @@ func linesOf(s string) (all []string) {
 }
 
 // previewContext is how many lines of context a preview has before and after a change.
-const previewContext = 2
+const previewContext = 1
 
 // Preview returns at most n lines that are removed and added, with some lines next to them, the names of files, and
-// gaps for other lines of context. isCut says that the difference has more of them.
-func (e Edit) Preview(n int) (lines []difflines.Line, isCut bool) {
+// gaps for other lines of context.
+func (e Edit) Preview(n int) (lines []difflines.Line) {
 	isChange := func(at int) bool {
 		return at >= 0 && at < len(e.Lines) &&
 			(e.Lines[at].Kind == difflines.Removed || e.Lines[at].Kind == difflines.Added)
@@ -240,8 +240,8 @@ func (e Edit) Preview(n int) (lines []difflines.Line, isCut bool) {
 		if isChange(i) {
 			changes++
 		}
-		if changes > n || len(lines) >= n+2*previewContext {
-			return lines[:shown], true
+		if changes > n || len(lines) >= 2*n+2*previewContext {
+			return lines[:shown]
 		}
 		if isGap && len(lines) > 0 && l.Kind != difflines.File && lines[len(lines)-1].Kind != difflines.File {
 			lines = append(lines, difflines.Line{Kind: difflines.Gap})
@@ -252,7 +252,7 @@ func (e Edit) Preview(n int) (lines []difflines.Line, isCut bool) {
 			shown = len(lines)
 		}
 	}
-	return lines, false
+	return lines
 }
 
 // Counts says how many lines are added and removed, as "+12 -3".

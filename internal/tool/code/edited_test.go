@@ -108,9 +108,8 @@ func TestEditPreview(t *testing.T) {
 	const first = "= a.go\n c\n-1\n+2\n c\n c\n+3\n"
 	const all = first + "~\n-4\n= b.go\n c\n+5\n c\n"
 	for n, want := range map[int]string{1: "= a.go\n c\n-1\n", 3: first, 4: first + "~\n-4\n", 9: all, 20: all} {
-		lines, isCut := e.Preview(n)
-		if got := sketch(lines); got != want || isCut != (want != all) {
-			t.Errorf("of %d lines: %t, %q, want %q", n, isCut, got, want)
+		if got := sketch(e.Preview(n)); got != want {
+			t.Errorf("of %d lines: %q, want %q", n, got, want)
 		}
 	}
 }
