@@ -8,11 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/charmbracelet/x/ansi"
-
 	"muster"
 	"muster/internal/terminal"
-	"muster/internal/view"
 )
 
 // TestDecisions checks what a typed answer becomes: the ID may be left out where one question waits.
@@ -49,25 +46,12 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// TestKeysOfAQuestion checks what each key does, and that a question has all that is needed to answer it.
+// TestKeysOfAQuestion checks what each key does.
 func TestKeysOfAQuestion(t *testing.T) {
-	r := muster.Request{ID: "a1", Kind: muster.AskPermission, From: "bob", To: muster.User, TaskID: 3, CreatedAt: 900,
-		Deadline: 1240, Plan: "git push\x1b[2J\n--force", Reason: "git push\x1b[2J\n--force (ask bash(git push *))", Asks: []string{"bash(git push)"}}
-	q := Question(r, view.Paint{}, muster.Time(1000), func(muster.TaskID) string { return "benchmark" })
-	var keys []string
-	for _, k := range q.Keys {
-		keys = append(keys, k.Name)
-	}
-	got := q.Title + " | " + q.Note + " | " + strings.Join(q.Lines, " | ") + " | " + strings.Join(keys, " ")
-	const want = "bob asks to run | no in 4 min | $ git push[2J\n  --force | rule: ask bash(git push *) | " +
-		"for task 3 benchmark | y n Y v"
-	if got != want {
-		t.Errorf("%q", got)
-	}
 	synctest.Test(t, func(t *testing.T) {
 		edited := ""
 		b := start(t, func(s *Session) { s.Fill = func(text string) { edited = text } })
-		for _, key := range keys {
+		for _, key := range []string{"y", "n", "Y", "v"} {
 			b.events <- terminal.Answer{ID: "a1", Key: key}
 			synctest.Wait()
 		}
@@ -77,20 +61,6 @@ func TestKeysOfAQuestion(t *testing.T) {
 		b.events <- terminal.Closed{}
 		<-b.ended
 	})
-}
-
-// TestAQuestionAboutAChange checks that the difference stands in the question, in colours and harmless.
-func TestAQuestionAboutAChange(t *testing.T) {
-	r := muster.Request{ID: "a1", Kind: muster.AskPermission, From: "bob", To: muster.User, CreatedAt: 900,
-		Change: "a.go  +1 -1\n before\n-\told\n+new\x1b[2J", Reason: "edit_file a.go (ask edit_file of the user's config.yaml)"}
-	q := Question(r, view.Colours(nil), muster.Time(1000), func(muster.TaskID) string { return "" })
-	const want = "a.go  +1 -1\n\x1b[31m-    old\x1b[0m\n\x1b[32m+new[2J\x1b[0m"
-	if q.Title != "bob asks to change" || q.Lines[0] != want {
-		t.Errorf("%q %q", q.Title, q.Lines)
-	}
-	if got, want := ansi.Strip(q.Lines[1]), "edit_file a.go (ask edit_file of your config.yaml)"; got != want {
-		t.Errorf("%q", got)
-	}
 }
 
 // TestCommandsOfTheCommandLine checks what is typed behind a slash or an @ beside the builtin commands.

@@ -78,7 +78,7 @@ func (c *conversation) status(width int) terminal.Status {
 		s.Title = c.progress.Title(filepath.Base(c.Root()))
 	}
 	for _, r := range c.progress.Questions() {
-		s.Questions = append(s.Questions, chat.Question(r, c.paint, now, c.progress.Subject))
+		s.Questions = append(s.Questions, face.Ask(r, c.paint, now, c.progress.Subject))
 	}
 	return s
 }
