@@ -154,7 +154,10 @@ func (g meadowLanes) create(name muster.Name, task muster.TaskID, base string) (
 
 // emit tells of a lane, as worktree.Lanes do. Nobody has the lock: it takes time.
 func (g meadowLanes) emit(ctx context.Context, kind string, l muster.Lane, ref string) {
-	_ = g.journal.Emit(context.WithoutCancel(ctx), muster.Event{Kind: kind, Task: l.TaskID,
+	g.mu.Lock()
+	to := g.journal // that of the process which has opened the lanes last
+	g.mu.Unlock()
+	_ = to.Emit(context.WithoutCancel(ctx), muster.Event{Kind: kind, Task: l.TaskID,
 		Fields: map[string]any{"lane": string(l.Name), "ref": ref}})
 }
 
