@@ -8,6 +8,7 @@ import (
 
 	"muster"
 	"muster/internal/face"
+	"muster/internal/text"
 	"muster/internal/view"
 	"muster/journal"
 	"muster/team"
@@ -45,7 +46,7 @@ func (r recalled) rows() int {
 // recall shows a user who comes back what has happened meanwhile in the last run, which isAtWork still or has stopped,
 // and the end of its conversation. What cannot be read is left out.
 func (c *conversation) recall(ctx context.Context, run muster.Run, isAtWork bool) {
-	var away view.Away
+	away := view.Away{IsWhole: run.EndedAt > 0}
 	var all []recalled
 	if run.FirstWords != "" {
 		all = append(all, recalled{at: run.StartedAt, text: run.FirstWords, isUser: true})
@@ -91,7 +92,7 @@ func (c *conversation) recall(ctx context.Context, run muster.Run, isAtWork bool
 	if !isAtWork && len(away.Landed)+len(away.GivenUp) == 0 {
 		away = view.Away{} // who has stopped it knows what it cost
 	}
-	text := away.Draw(view.Screen{Paint: c.paint, Width: width}, c.app.Now(), tasks, changed)
+	news := away.Draw(view.Screen{Paint: c.paint, Width: width}, c.app.Now(), tasks, changed)
 	head := ""
 	if run.EndedAt > 0 {
 		// The user may have been there to its end.
@@ -99,10 +100,14 @@ func (c *conversation) recall(ctx context.Context, run muster.Run, isAtWork bool
 			ago := view.Duration(c.app.Now().Sub(muster.Time(run.EndedAt)))
 			head = "\n" + c.paint.In(view.Faint, "the last run ended "+ago+" ago")
 		}
-		_, text, _ = strings.Cut(text, "\n")
+		_, news, _ = strings.Cut(news, "\n")
+		if u, err := team.TargetOf(c.Team).Untaken(ctx); err == nil && u.Commits > 0 {
+			on, in := text.OneLine(u.Target), text.OneLine(u.Branch)
+			news += "\non " + on + ", not in " + in + changesOf(ctx, c.workspace, u) + "   /merge"
+		}
 	}
-	if text != "" {
-		head += "\n" + text
+	if news != "" {
+		head += "\n" + news
 	}
 	if head != "" {
 		c.face.Print(head)

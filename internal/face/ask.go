@@ -62,7 +62,7 @@ func Ask(r muster.Request, p view.Paint, now time.Time, subject func(muster.Task
 	}
 	if len(r.Asks) > 0 {
 		label := "yes, for the whole run"
-		if what := text.OneLine(r.Asks[0]); len(r.Asks) == 1 && text.Columns(what) <= 24 {
+		if what := text.OneLine(r.Asks[0]); len(r.Asks) == 1 && text.Columns(what) <= 40 {
 			label = "yes to " + what + " in this run"
 		}
 		q.Keys = append(q.Keys, terminal.Key{Name: "Y", Label: label, Settles: true})

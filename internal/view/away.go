@@ -15,6 +15,7 @@ import (
 // Away is what has happened since the user last did something.
 type Away struct {
 	Since   time.Time // when that was; zero: never
+	IsWhole bool      // all of the run counts, whatever the user did in it
 	Landed  []muster.TaskID
 	GivenUp []muster.TaskID // and not landed or retried since
 	Spent   spend.Sum
@@ -24,8 +25,8 @@ type Away struct {
 func (a *Away) Event(e muster.Event) {
 	isUsers := e.Member == muster.User || e.Text("by") == string(muster.User)
 	switch {
-	case isUsers, e.Kind == journal.RunStarted, e.Kind == journal.RunResumed:
-		*a = Away{Since: muster.Time(e.At)}
+	case isUsers && !a.IsWhole, e.Kind == journal.RunStarted, e.Kind == journal.RunResumed && !a.IsWhole:
+		*a = Away{Since: muster.Time(e.At), IsWhole: a.IsWhole}
 	case e.Kind == journal.TaskCompleted && e.Text("commit") != "":
 		a.Landed = append(a.Landed, e.Task)
 	case e.Kind == journal.TaskAttention:
