@@ -146,12 +146,9 @@ func (r Run) MayBeAt() []string {
 // Left returns the open tasks of a board. stopped reports whether some of them are this run's, so that it stopped
 // before its end and can go on. Tasks that were added after its end wait for the next run.
 func (r Run) Left(tasks []Task) (open []Task, stopped bool) {
-	for i := range tasks {
-		if t := &tasks[i]; t.Open() {
-			if open == nil {
-				open = make([]Task, 0, len(tasks)-i)
-			}
-			open = append(open, *t)
+	for _, t := range tasks {
+		if t.Open() {
+			open = append(open, t)
 			stopped = stopped || r.StartedAt > 0 && (r.EndedAt == 0 || t.CreatedAt <= r.EndedAt)
 		}
 	}

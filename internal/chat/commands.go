@@ -59,7 +59,7 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 	case name == "quit":
 		return true
 	case name == "help":
-		s.Face.Print(helpText(s.custom(), s.commands()))
+		s.Face.Print(helpText(s.custom(), s.Commands()))
 	case name == "watch":
 		s.Face.Print("in another terminal: muster watch   as lines: muster log -f")
 	case name == "open":
@@ -112,7 +112,7 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 // runOther runs a command of the repository or of the user, or else one of the command line.
 func (s *Session) runOther(ctx context.Context, name, rest string) {
 	_, isCustom := commands.Named(s.custom(), name)
-	isMuster := slices.ContainsFunc(s.commands(), func(c Command) bool { return c.Name == name })
+	isMuster := slices.ContainsFunc(s.Commands(), func(c Command) bool { return c.Name == name })
 	if isCustom || !isMuster {
 		s.sayCustom(ctx, name, rest)
 		return

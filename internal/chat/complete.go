@@ -20,7 +20,7 @@ type Names struct {
 	// Custom returns the commands of the repository and of the user.
 	Custom func() []commands.Command
 	Files  *Files
-	// Commands returns those of the command line; nil: there are none.
+	// Commands returns those of the command line.
 	Commands func() []Command
 }
 
@@ -114,11 +114,7 @@ func (n Names) commands(typed string) []terminal.Choice {
 	for _, c := range custom {
 		add(c.Name, c.Hint, customDoes(c))
 	}
-	var others []Command
-	if n.Commands != nil {
-		others = n.Commands()
-	}
-	for _, c := range others {
+	for _, c := range n.Commands() {
 		if !slices.ContainsFunc(custom, func(x commands.Command) bool { return x.Name == c.Name }) {
 			add(c.Name, c.Args, c.Does)
 		}

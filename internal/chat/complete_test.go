@@ -23,6 +23,7 @@ func names(all ...string) func() []Name {
 
 func TestComplete(t *testing.T) {
 	n := Names{Members: names("lead", "alice", "alan"), Requests: names("7f2c91aa", "70aa11bb"), Tasks: names("1", "12", "2"),
+		Commands: func() []Command { return nil },
 		Custom: func() []commands.Command {
 			return []commands.Command{commands.New("apply", "WHAT", "", "", nil), commands.New("docs:links", "", "", "", nil)}
 		}}

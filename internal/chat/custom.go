@@ -20,14 +20,6 @@ func (s *Session) custom() []commands.Command {
 	return s.Custom()
 }
 
-// commands returns those of the command line.
-func (s *Session) commands() []Command {
-	if s.Commands == nil {
-		return nil
-	}
-	return s.Commands()
-}
-
 // sayCustom says to the lead what a command of the repository or of the user stands for.
 func (s *Session) sayCustom(ctx context.Context, name, args string) {
 	all := s.custom()
@@ -38,7 +30,7 @@ func (s *Session) sayCustom(ctx context.Context, name, args string) {
 		for _, c := range builtin {
 			names = append(names, "/"+c.Name)
 		}
-		for _, c := range s.commands() {
+		for _, c := range s.Commands() {
 			names = append(names, "/"+c.Name)
 		}
 		for _, c := range all {

@@ -87,8 +87,7 @@ type Session struct {
 	Mail   func(ctx context.Context)                   // shows the user's mail, and takes it from the inbox
 	// Waiting returns the requests that the user may answer, and those of them that are shown to the user.
 	Waiting func(ctx context.Context) (all, shown []muster.Request)
-	// Commands returns those of the command line that may be typed behind a slash, beside the builtin ones; nil: there
-	// are none.
+	// Commands returns those of the command line that may be typed behind a slash, beside the builtin ones.
 	Commands func() []Command
 	// Members returns the names of the teammates.
 	Members func(ctx context.Context) []muster.Name
@@ -399,9 +398,3 @@ func (s *Session) interrupt() {
 
 // Hint tells below an empty input what may be typed beside words for the lead.
 const Hint = "/help · @ file · ! command"
-
-// Stopped says what a team that stopped has left open, and how to go on. open has a line for each task.
-func Stopped(open []string) string {
-	return "a team stopped here with this open:\n" + strings.Join(open, "\n") +
-		"\ngo on: /resume, or say what you want\nput it aside: /archive --yes"
-}

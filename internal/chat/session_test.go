@@ -122,7 +122,8 @@ func start(t *testing.T, change func(*Session)) *bench {
 			b.ran = append(b.ran, args)
 			return "done\n", true
 		},
-		Begin: func(words string) <-chan struct{} { b.begun = append(b.begun, words); return b.over }}
+		Commands: func() []Command { return nil },
+		Begin:    func(words string) <-chan struct{} { b.begun = append(b.begun, words); return b.over }}
 	if change != nil {
 		change(b.session)
 	}

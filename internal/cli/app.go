@@ -73,8 +73,8 @@ type App struct {
 	// endsProcess says that the process ends with this command. A command that the conversation runs must not change
 	// the limits of the process.
 	endsProcess bool
-	// beforeQuestion gives the terminal back for a question to the user, and returns the program that asks; nil: this
-	// one does.
+	// beforeQuestion closes the line editor before the user is asked something, and returns the App that asks. nil: no
+	// line editor is open.
 	beforeQuestion func() *App
 	// foreground is the terminal, where this process can leave it and work on; nil: it cannot.
 	foreground *detach.Terminal

@@ -85,7 +85,7 @@ func askChanges(ctx context.Context, a *App, j Job) (team.Changes, error) {
 	}
 }
 
-// asking returns the program that asks the user a question.
+// asking returns the App with which to ask the user a question.
 func (a *App) asking() *App {
 	if a.beforeQuestion != nil {
 		return a.beforeQuestion()

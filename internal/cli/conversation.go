@@ -207,8 +207,8 @@ func (c *conversation) welcome(ctx context.Context, s *chat.Session, state team.
 	if state.Run.StartedAt > 0 {
 		c.recall(ctx, state.Run, false)
 	}
-	if open := stoppedLines(state, s.Stopped); len(open) > 0 {
-		c.face.Print("\n" + view.Hang(chat.Stopped(open), 4, width-1))
+	if s.Stopped {
+		c.face.Print("\n" + view.Hang(stoppedHere(state), 4, width-1))
 	}
 }
 
@@ -273,8 +273,10 @@ func (c *conversation) checkStart(ctx context.Context, isStopped bool) error {
 	if err == nil && wasOpen && c.terminal == nil {
 		err = c.openFace(ctx)
 	}
-	if said := strings.TrimRight(notes.String(), "\n"); said != "" {
+	if said := strings.TrimRight(notes.String(), "\n"); said != "" && c.terminal != nil {
 		c.face.Print(said)
+	} else {
+		_, _ = notes.WriteTo(c.app.Stderr)
 	}
 	return err
 }

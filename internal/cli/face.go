@@ -237,20 +237,18 @@ func (a *App) within(ctx context.Context, dir string, shape *view.Screen, args [
 	return out.String(), ok
 }
 
-// stoppedLines returns the open tasks of a stopped team as lines, and its goal where there are none. A user who
-// comes back sees in them what the team has left.
-func stoppedLines(state team.RunState, isStopped bool) []string {
-	if !isStopped {
-		return nil
-	}
-	if len(state.Open) == 0 {
+// stoppedHere returns the open tasks of a team that has stopped, or its goal if no task is open, and how to go on.
+func stoppedHere(state team.RunState) string {
+	open := view.OpenTasks(state.Open, 40, "muster task list")
+	if len(open) == 0 {
 		words := "      goal: " + text.CutColumns(text.OneLine(state.Run.Goal), 60)
 		if state.Run.Goal == "" {
 			words = "      you said: " + text.CutColumns(text.OneLine(state.Run.FirstWords), 60)
 		}
-		return []string{words + "   no task is open"}
+		open = []string{words + "   no task is open"}
 	}
-	return view.OpenTasks(state.Open, 40, "muster task list")
+	return "a team stopped here with this open:\n" + strings.Join(open, "\n") +
+		"\ngo on: /resume, or say what you want\nput it aside: /archive --yes"
 }
 
 // remember returns a function that adds a line to the history. Until there is a team, it holds the lines in memory,

@@ -137,12 +137,13 @@ func (p *permits) askUser(
 		what = c.Tool + " " + what
 	}
 	change := ""
+	call.Input = p.secrets.JSON(call.Input) // before it is cut: a part of a secret is not found
 	if e, ok := code.EditOf(call); ok {
 		change = e.Text()
 	}
 	r, err := p.question(ctx, muster.Request{Kind: muster.AskPermission, From: p.claims.name, To: muster.User,
 		TaskID: t.ID, Fence: t.Fence, Reason: p.secrets.String(fmt.Sprintf("%s (%s)", what, reason(d))),
-		Plan: p.secrets.String(c.Command), Change: p.secrets.String(change), Asks: asks,
+		Plan: p.secrets.String(c.Command), Change: change, Asks: asks,
 		Deadline: muster.UnixTime(time.Now().Add(wait))})
 	if err != nil {
 		return "", err

@@ -288,6 +288,48 @@ func TestAQuestion(t *testing.T) {
 	})
 }
 
+// TestAnEditIsAskedAboutWithItsChange: the user sees what an edit changes, without its secrets, also where it is cut. The
+// time of the call is without the wait for the answer.
+func TestAnEditIsAskedAboutWithItsChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParts(t, "alice")
+		const secret = "Q7xk29fLz0pWv83mNbRtYh52kd8SvQ1zTgXo94Wm"
+		w := p.toolbox.wraps
+		r, err := permissions.ParseRule(permissions.Ask, "edit_file", "config.yaml")
+		p.must(err)
+		w.permits.settings = permissions.Settings{Policy: permissions.Policy{Rules: []permissions.Rule{r}}}
+		w.permits.secrets = w.permits.secrets.With(secret)
+		edit := tool.Func("write_file", "writes", func(context.Context, struct {
+			Path    string `json:"path"`
+			Content string `json:"content"`
+		}) (string, error) {
+			time.Sleep(2 * time.Second)
+			return "done", nil
+		})
+		asked := tool.Wrap(edit, w.permits.around(edit, p.toolbox.newWorkdir()))
+		audited := tool.Wrap(asked, func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
+			return w.audit(ctx, c, next, false)
+		})
+		done := make(chan error, 1)
+		go func() {
+			_, err := audited.Run(t.Context(), llm.Call{ID: "1", Name: "write_file",
+				Input: []byte(`{"path":"key","content":"` + strings.Repeat("a", 7980) + secret + `"}`)}, nil)
+			done <- err
+		}()
+		time.Sleep(time.Minute)
+		all := p.waiting()
+		if len(all) != 1 || !strings.HasPrefix(all[0].Change, "key  +1\n+aaa") ||
+			strings.Contains(all[0].Change, secret[:4]) {
+			t.Fatalf("%+v wait", all)
+		}
+		p.decide(all[0].ID, muster.User, true, "")
+		p.must(<-done)
+		if e := p.events(journal.ToolEnded); len(e) != 1 || e[0].Number("seconds") > 3 {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
 // TestAPatchInTheShellIsAnEdit: rules for files hold for a command that only applies a patch.
 func TestAPatchInTheShellIsAnEdit(t *testing.T) {
 	p := newParts(t, "alice")

@@ -113,10 +113,10 @@ func (w *wrappers) audit(ctx context.Context, c llm.Call, next tool.Next, hasRec
 	return r, err
 }
 
-// waitKey is the key of how long a call has waited for answers to requests, in nanoseconds.
+// waitKey is the context key of the nanoseconds for which a call has waited for answers to requests.
 type waitKey struct{}
 
-// noteWait notes that the call of a context has waited since a time.
+// noteWait adds the time since a moment to the wait of the call whose context it is.
 func noteWait(ctx context.Context, since time.Time) {
 	if waited, ok := ctx.Value(waitKey{}).(*atomic.Int64); ok {
 		waited.Add(int64(time.Since(since)))

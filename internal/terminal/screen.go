@@ -122,8 +122,7 @@ func (s *screen) resize(width, height int) {
 	s.columns.Store(int64(s.width - 1))
 }
 
-// sizeOf returns the size that a terminal tells. One that does not know it, as over some serial lines, has the usual
-// one.
+// sizeOf returns the size of a terminal. Some, such as serial lines, report 0: they count as 80 x 24.
 func sizeOf(width, height int) (columns, rows int) {
 	if width == 0 || height == 0 {
 		return 80, 24

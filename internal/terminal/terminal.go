@@ -100,8 +100,8 @@ func (Escape) event()    {}
 func (Closed) event()    {}
 
 const (
-	// watchFrames a second is also how often bubbletea wakes up while nothing happens, most of what an idle screen
-	// costs.
+	// watchFrames is how many frames a second muster watch draws at most. bubbletea wakes up for each of them, also
+	// while nothing changes, which is most of the CPU that an idle screen takes.
 	watchFrames = 24
 	// statusInterval is how often the status is asked for.
 	statusInterval = time.Second
@@ -169,7 +169,7 @@ func Open(ctx context.Context, o Options) (*Terminal, error) {
 		tea.WithColorProfile(profile),
 		tea.WithoutSignalHandler(), // SIGINT and SIGTERM are the caller's; Ctrl-C comes as a key
 	)
-	go ansi.StringWidthWc("─") // the first width takes some milliseconds: a table is made
+	go ansi.StringWidthWc("─") // the first call makes a table, which takes some milliseconds
 	if o.HasTitle {
 		_, _ = o.Out.WriteString(pushTitle)
 	}

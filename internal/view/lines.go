@@ -34,11 +34,11 @@ type Line struct {
 	command, name string
 	// whole says that the text is wrapped, and never cut, where it does not fit.
 	whole bool
-	// isCall says that it is a call of a tool, whose name is Who, without columns.
+	// isCall says that the line is of a call of a tool. Who is then the tool, and there are no columns.
 	isCall bool
 	// below are rows that stand below the line, as they are.
 	below []string
-	// isOld says that it happened before the progress began. Its time is that of a clock.
+	// isOld says that it happened before the progress began, so its line has a time of day.
 	isOld bool
 	// faint says that a plain text is faint: it stands among the words of a conversation.
 	faint bool

@@ -74,10 +74,10 @@ func (t lineWriter) requestLine() Line {
 	return l
 }
 
-// asked is what requests ask, by their ids.
+// asked has the question of each request that waits, by the id of the request.
 type asked map[string]string
 
-// with returns an event with what it asks, where it is the answer to a request and says nothing itself.
+// with adds the question to an answer that has no text. It returns all other events as they are.
 func (a *asked) with(e muster.Event) muster.Event {
 	id := e.Text("request_id")
 	switch e.Kind {

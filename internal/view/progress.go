@@ -190,12 +190,13 @@ func (p *Progress) Event(e muster.Event) {
 		}
 		p.lastBroadcast = said
 	}
+	hasFrame := p.options.OnlyLines && p.options.OneKey // for questions
+	if hasFrame {
+		e = p.asked.with(e)
+	}
 	lines := Lines(e, p.facts())
-	if p.options.OnlyLines && p.options.OneKey {
-		lines = Lines(p.asked.with(e), p.facts())
-		if e.Kind == journal.RequestCreated && e.Text("to") == string(muster.User) {
-			lines = nil // a frame shows it
-		}
+	if hasFrame && e.Kind == journal.RequestCreated && e.Text("to") == string(muster.User) {
+		lines = nil
 	}
 	if l := p.toolLine(e); p.options.OnlyLines && l.Show { // a run shows what lands, and not each step
 		lines = []Line{l}

@@ -111,8 +111,7 @@ type Table struct {
 	Rows   [][]Cell
 	// Wide is the column that is cut when the table is wider than the terminal; -1 means none.
 	Wide int
-	// Least are columns that are left out, the first one first, while the table is wider than the terminal all the
-	// same.
+	// Least are the columns to leave out, in this order, if the table is too wide even with the least wide column.
 	Least []int
 	// Wraps are columns whose cells take several lines, in place of Wide, where the table is wider than the terminal.
 	Wraps []int
@@ -138,7 +137,6 @@ const columnGap = "  "
 // Draw returns the lines of the table, each with its newline. With width 0 nothing is cut. No line ends with blanks, so
 // that a table that is copied or compared has only what is seen.
 func (t Table) Draw(s Screen) string {
-	t = t.withoutLeast(s.Width)
 	all := t.Rows
 	if strings.Join(t.Titles, "") != "" {
 		titles := make([]Cell, len(t.Titles))
@@ -153,6 +151,9 @@ func (t Table) Draw(s Screen) string {
 	for _, row := range t.unfolded(all, widths) {
 		start := len(lines)
 		for i, c := range row {
+			if widths[i] < 0 {
+				continue
+			}
 			shown := text.CutColumns(c.Text, widths[i])
 			fill := strings.Repeat(" ", max(widths[i]-text.Columns(shown), 0))
 			painted := s.In(c.Tone, shown)
@@ -169,65 +170,8 @@ func (t Table) Draw(s Screen) string {
 	return string(lines)
 }
 
-// leastWide is the columns that the wide column keeps, because less of a text says nothing.
+// leastWide is the least width of the wide column. A shorter text cannot be recognised.
 const leastWide = 12
-
-// withoutLeast returns the table without those of the least columns that do not fit.
-func (t Table) withoutLeast(width int) Table {
-	widths, drop := t.widest(t.Rows), map[int]bool{}
-	for i, title := range t.Titles {
-		widths[i] = max(widths[i], text.Columns(strings.TrimPrefix(title, ">")))
-	}
-	least := -len(columnGap)
-	for i, n := range widths {
-		if i == t.Wide {
-			n = min(n, leastWide)
-		}
-		least += n + len(columnGap)
-	}
-	for _, i := range t.Least {
-		if width == 0 || least < width {
-			break
-		}
-		drop[i] = true
-		least -= widths[i] + len(columnGap)
-	}
-	if len(drop) == 0 {
-		return t
-	}
-	wide := t.Wide
-	for i := range drop {
-		if i < t.Wide {
-			wide--
-		}
-	}
-	kept := Table{Wide: wide, Titles: without(t.Titles, drop)}
-	for _, row := range t.Rows {
-		kept.Rows = append(kept.Rows, without(row, drop))
-	}
-	return kept
-}
-
-// without returns the items of which the index is not dropped.
-func without[T any](items []T, drop map[int]bool) (kept []T) {
-	for i, x := range items {
-		if !drop[i] {
-			kept = append(kept, x)
-		}
-	}
-	return kept
-}
-
-// widest returns the width of the widest cell of each column.
-func (t Table) widest(rows [][]Cell) []int {
-	widths := make([]int, len(t.Titles))
-	for _, row := range rows {
-		for i, c := range row {
-			widths[i] = max(widths[i], text.Columns(c.Text))
-		}
-	}
-	return widths
-}
 
 // unfolded returns rows with one line in each cell: those of Wraps that are wider than their column go on in rows of
 // their own.
@@ -253,15 +197,27 @@ func (t Table) unfolded(all [][]Cell, widths []int) (rows [][]Cell) {
 }
 
 // columnWidths returns the width of each column: that of its widest cell. If they do not fit together, the wide column
-// gives up what is missing, but keeps leastWide columns.
+// gives up what is missing, but keeps leastWide columns, and least columns have the width -1: they are left out.
 func (t Table) columnWidths(all [][]Cell, width int) []int {
-	widths := t.widest(all)
+	widths := make([]int, len(t.Titles))
+	for _, row := range all {
+		for i, c := range row {
+			widths[i] = max(widths[i], text.Columns(c.Text))
+		}
+	}
 	if width == 0 || t.Wide < 0 && len(t.Wraps) == 0 || len(widths) == 0 {
 		return widths
 	}
 	sum := len(columnGap) * (len(widths) - 1)
 	for _, n := range widths {
 		sum += n
+	}
+	for _, i := range t.Least {
+		if sum-max(widths[t.Wide]-leastWide, 0) < width {
+			break
+		}
+		sum -= widths[i] + len(columnGap)
+		widths[i] = -1
 	}
 	over := sum - (width - 1)
 	switch {

@@ -2,8 +2,8 @@ package tmuxtest
 
 import "strings"
 
-// Unframed returns a screen without rules, and without the frames of inputs and of all that has no text in its edges,
-// so that a test reads what is in them.
+// Unframed returns a screen without its rules, and without its frames except those of questions, which have text in
+// their edges. So a test reads only what stands in them.
 func Unframed(screen string) string {
 	var rows []string
 	for row := range strings.SplitSeq(screen, "\n") {
