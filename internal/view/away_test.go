@@ -37,4 +37,13 @@ needs you  3 report
 cost       $0.82`)
 	a.Event(ev(journal.RequestDecided, "bob", 0, "by", "user"))
 	draw("")
+
+	// Of a run that has ended all of it counts, whatever the user did in it.
+	a = Away{IsWhole: true}
+	for _, e := range []muster.Event{ev(journal.RunStarted, "lead", 0), ev(journal.TaskCompleted, "bob", 1, "commit", "c0ffee"),
+		ev(journal.TurnEnded, "bob", 0, "dollars", 0.5), ev(journal.MailSent, muster.User, 0),
+		ev(journal.TurnEnded, "bob", 0, "dollars", 0.25)} {
+		a.Event(e)
+	}
+	draw("while you were away (50 min)\nlanded     1 task, +10 -1: 1 benchmark\ncost       $0.75")
 }

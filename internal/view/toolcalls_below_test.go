@@ -38,3 +38,16 @@ func TestBelowACall(t *testing.T) {
          FAILED
          [exit 1]`)
 }
+
+// TestARecalledCall checks that a call of before has the time of its day, and its number.
+func TestARecalledCall(t *testing.T) {
+	var printed strings.Builder
+	p := NewProgress(Options{OnlyLines: true, Print: func(s string) { printed.WriteString(s) }, Start: muster.Time(100_000),
+		Below: func(muster.Event) (string, []string) { return "", []string{"         OK"} }})
+	ended := at(journal.ToolEnded, "lead", 0, "tool", "bash", "call", "c1")
+	p.Recall(at(journal.ToolStarted, "lead", 0, "tool", "bash", "call", "c1", "text", "make"), ended)
+	same(t, printed.String(), "\n "+muster.Time(ended.At).Local().Format("15:04")+" bash  make  [1]\n         OK\n")
+	if p.Call(1) != "c1" {
+		t.Errorf("the call %q", p.Call(1))
+	}
+}
