@@ -73,9 +73,6 @@ type App struct {
 	// endsProcess says that the process ends with this command. A command that the conversation runs must not change
 	// the limits of the process.
 	endsProcess bool
-	// beforeQuestion closes the line editor before the user is asked something, and returns the App that asks. nil: no
-	// line editor is open.
-	beforeQuestion func() *App
 	// foreground is the terminal, where this process can leave it and work on; nil: it cannot.
 	foreground *detach.Terminal
 	// temporary says that the user's directory for temporary files is not used, and hasNoCache that there is none for

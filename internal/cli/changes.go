@@ -59,7 +59,6 @@ func askChanges(ctx context.Context, a *App, j Job) (team.Changes, error) {
 	if err != nil || len(u.Files) == 0 || u.Why != "" { // why not is a note of the run
 		return j.How.Changes, err
 	}
-	a = a.asking()
 	target := text.OneLine(u.Target)
 	takes := "muster merge brings it to your branch"
 	if u.Branch != "" {
@@ -83,14 +82,6 @@ func askChanges(ctx context.Context, a *App, j Job) (team.Changes, error) {
 			return team.WithoutChanges, nil
 		}
 	}
-}
-
-// asking returns the App with which to ask the user a question.
-func (a *App) asking() *App {
-	if a.beforeQuestion != nil {
-		return a.beforeQuestion()
-	}
-	return a
 }
 
 // mergeKeyTimeout is how long the end of a run waits for the key that merges.

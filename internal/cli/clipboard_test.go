@@ -123,7 +123,7 @@ speakers:
 `)
 	writeProgram(t, s.Dir, "xclip", "exit 1")
 	s.Keys("DISPLAY=:7 WAYLAND_DISPLAY= muster --model script/"+text.ShellQuote(words), "Enter")
-	s.Wait(`say what you want.*\n(.*\n)*>`)
+	s.Wait(`rights  (?s:.*)\n>`)
 	s.Keys("what is ", "C-v")
 	s.Wait(`(?s)the clipboard holds no image: your terminal pastes text.*> what is$`)
 	writeProgram(t, s.Dir, "xclip", fmt.Sprintf(offers, "image/png", file))

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -125,63 +124,77 @@ func (c *conversation) run(ctx context.Context) error {
 	c.commands = sync.OnceValue(func() []chat.Command { return slashCommands(c.app) }) //nolint:contextcheck // Listed.
 	ctx, c.stop = context.WithCancelCause(ctx)
 	defer c.stop(nil)
-	// The prompt stands before a board of many tasks is read. From here on the line editor controls the terminal, so
-	// everything is printed with c.face.
+	// A lead in another process owns the run, and this process must not start a second one.
+	isRemote, err := c.Members().IsLeadAlive(ctx)
+	if err != nil {
+		return err
+	}
+	isStopped, err := c.hasStopped(ctx)
+	if err == nil && !isRemote { // what cannot start is reported before anything is typed
+		err = c.checkStart(ctx, isStopped)
+	}
+	if err != nil {
+		return err
+	}
+	// From here on the line editor controls the terminal, so everything is printed with c.face.
 	if err := c.openFace(ctx); err != nil {
 		return err
 	}
-	isRemote, isStopped, state, err := c.look(ctx)
-	// A pipe cannot choose between going on and beginning anew, so the user must say it with a command.
-	if err == nil && c.terminal == nil && isStopped && !isRemote && !c.goesOn {
-		err = state.Err()
-	}
+	s, detach, err := c.openSession(ctx, isRemote, isStopped)
 	if err != nil {
 		c.closeFace()
 		return err
 	}
-	s := c.newSession(ctx)
-	s.Stopped, s.Remote, s.HasBegun = isStopped, isRemote, isRemote
+	defer detach()
 	defer c.addInput(s)()
-	if isRemote {
-		remote, err := c.attachTo(ctx, s, state.Run)
-		if err != nil {
-			return err
-		}
-		defer remote.Detach()
-	} else {
-		// The run starts with the first words, so nothing is written for a user who only looks around.
-		c.talk = team.NewConversation()
-		s.Lead = c.talk
-		s.Begin = func(words string) <-chan struct{} { return c.begin(ctx, s.Stopped, words) }
-		if c.terminal != nil {
-			c.welcome(ctx, s, state)
-		}
-	}
 	// The session returns when the user leaves, when the run is over, or when ctx ends.
 	how, err := s.Run(ctx)
 	return c.end(ctx, s, how, err)
 }
 
-// look finds out whether a lead lives in another process, and whether a run has stopped here. It asks the user what a
-// run has to know, and reports what cannot start before anything is typed.
-func (c *conversation) look(ctx context.Context) (isRemote, isStopped bool, state team.RunState, err error) {
-	// A lead in another process owns the run, and this process must not start a second one.
-	if isRemote, err = c.Members().IsLeadAlive(ctx); err != nil {
-		return isRemote, false, state, err
+// hasStopped reports whether a run goes on here. On a terminal that is also one that stopped with no task open; what
+// comes from a pipe begins a run of its own there, as muster run does. The board, which takes its time where tasks are
+// many, is read only where the record of the run does not say enough.
+func (c *conversation) hasStopped(ctx context.Context) (bool, error) {
+	isTerminal := c.app.terminalIn() != nil
+	if run, err := c.LastRun(ctx); err != nil || isTerminal && run.EndedAt == 0 {
+		return run.StartedAt > 0, err
 	}
-	if state, err = c.RunState(ctx); err != nil {
-		return isRemote, false, state, err
+	state, err := c.RunState(ctx)
+	return state.IsStopped, err
+}
+
+// openSession returns the session, connected to the lead in another process or to one that the first words start. It
+// shows the user where the conversation takes place, and what is open. The prompt stands by now, so it may read much.
+func (c *conversation) openSession(
+	ctx context.Context, isRemote, isStopped bool,
+) (s *chat.Session, detach func(), err error) {
+	state, err := c.RunState(ctx)
+	// A pipe cannot choose between going on and beginning anew, so the user must say it with a command.
+	if err == nil && c.terminal == nil && isStopped && !isRemote && !c.goesOn {
+		err = state.Err()
 	}
-	// On a terminal a run that stopped with no task open goes on too.
-	if c.app.terminalIn() != nil { // what comes from a pipe begins a run of its own there, as muster run does
-		// The board does not show such a run, so its record is asked.
-		c.hasNoTask = !state.IsStopped && state.Run.StartedAt > 0 && state.Run.EndedAt == 0
+	if err != nil {
+		return nil, nil, err
 	}
-	isStopped = state.IsStopped || c.hasNoTask
-	if !isRemote {
-		err = c.checkStart(ctx, isStopped)
+	c.hasNoTask = isStopped && !state.IsStopped
+	s = c.newSession(ctx)
+	s.Stopped, s.Remote, s.HasBegun = isStopped, isRemote, isRemote
+	if isRemote {
+		remote, err := c.attachTo(ctx, s, state.Run)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, remote.Detach, nil
 	}
-	return isRemote, isStopped, state, err
+	// The run starts with the first words, so nothing is written for a user who only looks around.
+	c.talk = team.NewConversation()
+	s.Lead = c.talk
+	s.Begin = func(words string) <-chan struct{} { return c.begin(ctx, s.Stopped, words) }
+	if c.terminal != nil {
+		c.welcome(ctx, s, state)
+	}
+	return s, func() {}, nil
 }
 
 // closeFace gives the terminal back.
@@ -247,37 +260,16 @@ func (c *conversation) newSession(ctx context.Context) *chat.Session {
 }
 
 // checkStart asks what the user trusts of the repository's settings, and then reports what prevents a run. The words
-// are not typed yet, so "-" stands for them. While a question waits, the terminal is not the line editor's.
+// are not typed yet, so "-" stands for them.
 func (c *conversation) checkStart(ctx context.Context, isStopped bool) error {
-	a, notes := *c.app, new(bytes.Buffer)
-	if c.terminal != nil {
-		a.Stderr = notes
-		a.beforeQuestion = func() *App {
-			if c.terminal != nil {
-				c.closeFace()
-				c.terminal = nil
-			}
-			_, _ = notes.WriteTo(c.app.Stderr)
-			return c.app
-		}
+	if err := offerTrust(ctx, c.app, c.opened, c.flags, isStopped); err != nil {
+		return err
 	}
-	wasOpen := c.terminal != nil
-	err := offerTrust(ctx, &a, c.opened, c.flags, isStopped)
-	if err == nil {
-		var j Job
-		if j, err = c.prepare(ctx, isStopped, "-"); err == nil && !isStopped {
-			c.changes, err = askChanges(ctx, &a, j)
-		}
-		c.settings = j.Settings
+	j, err := c.prepare(ctx, isStopped, "-")
+	if err == nil && !isStopped {
+		c.changes, err = askChanges(ctx, c.app, j)
 	}
-	if err == nil && wasOpen && c.terminal == nil {
-		err = c.openFace(ctx)
-	}
-	if said := strings.TrimRight(notes.String(), "\n"); said != "" && c.terminal != nil {
-		c.face.Print(said)
-	} else {
-		_, _ = notes.WriteTo(c.app.Stderr)
-	}
+	c.settings = j.Settings
 	return err
 }
 

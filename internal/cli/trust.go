@@ -250,7 +250,7 @@ func askTrust(ctx context.Context, a *App, o opened, all []proposal) (isTrusted 
 	if trusted, err := o.workspace.Trust().Get(); err != nil || trusted.HasDeclined(contents) {
 		return false, err
 	}
-	err = confirmTrust(ctx, a.asking(), all)
+	err = confirmTrust(ctx, a, all)
 	if errors.Is(err, errDeclined) {
 		return false, o.workspace.Trust().Change(ctx, func(t *trust.Settings) { t.Decline(contents) })
 	}

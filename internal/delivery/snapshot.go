@@ -29,13 +29,19 @@ const maxTries = 3
 // Uncommitted returns the paths of the checkout that a snapshot would have otherwise than HEAD, sorted.
 func Uncommitted(ctx context.Context, repo *git.Repo) (files []string, err error) {
 	c := Checkout{repo: repo, dir: repo.Here()}
-	staged, err := repo.Run(ctx, repo.Here(), "diff-index", "--cached", "--name-only", "--no-renames", "-z", "HEAD")
-	if err != nil {
+	status, err := repo.Run(ctx, repo.Here(), "status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal",
+		"--ignore-submodules=all")
+	if err != nil || status == "" { // most often nothing is uncommitted, and git is called no more
 		return nil, err
+	}
+	for _, entry := range git.SplitNUL(status) { // XY PATH, where X says what is staged
+		if len(entry) > 3 && !strings.ContainsAny(entry[:1], " ?") {
+			files = append(files, entry[3:])
+		}
 	}
 	err = c.withCopy(func(x staging) error {
 		found, err := x.look(ctx)
-		files = slices.Concat(git.SplitNUL(staged), found.files, found.inner)
+		files = slices.Concat(files, found.files, found.inner)
 		return err
 	})
 	slices.Sort(files)

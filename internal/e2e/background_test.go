@@ -121,7 +121,7 @@ func TestBackgroundEndsWithItsFirstProcess(t *testing.T) {
 	w := newWorld(t)
 	s := w.screen(talkers)
 	s.Keys("muster", "Enter")
-	s.Wait(`say what you want.*\n>`)
+	s.Wait(`rights  (?s:.*)\n>`)
 	s.Keys("plan", "Enter")
 	s.Wait(`(?s)Hello\. Say plan`)
 	s.Keys("plan", "Enter")

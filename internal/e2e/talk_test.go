@@ -79,7 +79,7 @@ func TestTalk(t *testing.T) {
 	w := newWorld(t)
 	s := w.screen(talkers)
 	s.Keys("muster", "Enter")
-	s.Wait(`say what you want.*\n>`)
+	s.Wait(`rights  (?s:.*)\n>`)
 	s.Keys("hi there", "Enter")
 	s.Wait(`(?s)> hi there\n.*Hello\. Say plan when I shall begin\.\n.*lead +idle.*waits for you.*\n> $`)
 
@@ -132,7 +132,7 @@ func TestTalkCtrlC(t *testing.T) {
 	w := newWorld(t)
 	s := w.screen(talkers)
 	s.Keys("muster", "Enter")
-	s.Wait(`say what you want.*\n>`)
+	s.Wait(`rights  (?s:.*)\n>`)
 	s.Keys("hi", "Enter")
 	s.Wait(`(?s)waits for you.*\n> $`)
 	s.Keys("some words", "C-c")
