@@ -65,7 +65,7 @@ func (c *conversation) recall(ctx context.Context, run muster.Run, isAtWork bool
 		case e.Kind == journal.ToolStarted:
 			started[id] = e.Event
 		case e.Kind == journal.ToolEnded:
-			if e.Text("output") != "" || e.Text("tool") != "bash" && view.HasRowsBelow(e.Event) {
+			if e.Text("output") != "" {
 				all = append(all, recalled{at: e.At, started: started[id], ended: e.Event})
 			}
 			delete(started, id)

@@ -78,7 +78,7 @@ func (c *conversation) status(width int) terminal.Status {
 		s.Title = c.progress.Title(filepath.Base(c.Root()))
 	}
 	for _, r := range c.progress.Questions() {
-		s.Questions = append(s.Questions, face.Ask(r, c.paint, now, c.progress.Subject))
+		s.Questions = append(s.Questions, face.Ask(r, c.paint, now, width, c.progress.Subject))
 	}
 	return s
 }
@@ -129,7 +129,7 @@ func (c *conversation) newProgress(ctx context.Context, isKeyed bool) *view.Prog
 	})
 	return view.NewProgress(view.Options{Print: print, Notify: ring, Screen: view.Screen{Paint: c.paint},
 		Start: c.app.Now(), OnlyLines: true, OneKey: isKeyed, Task: task,
-		Below:  func(e muster.Event) (counts string, rows []string) { return c.below(ctx, e) },
+		Below:  c.below,
 		Window: windowOf(c.app, settings),
 		Board:  func() (view.Overview, error) { return face.Board(ctx, c.Team) }})
 }
@@ -155,20 +155,22 @@ func (c *conversation) openCall(ctx context.Context, number string) string {
 	if err != nil || n < 0 {
 		return fmt.Sprintf("%q is not the number of a tool call: /open 3, or /open for the last one", number)
 	}
-	id := c.progress.Call(n)
-	if id == "" && n == 0 {
+	ended, ok := c.progress.Call(n)
+	if !ok && n == 0 {
 		return "the lead has called no tool since this conversation was opened"
-	} else if id == "" {
+	} else if !ok {
 		return fmt.Sprintf("there is no tool call %d: the lines of the lead's tools have their numbers", n)
 	}
-	call, err := c.Members().Call(ctx, muster.Lead, id)
+	call, err := c.Members().Call(ctx, muster.Lead, ended.Text("call"))
 	if err != nil {
 		return muster.PlainText(err)
 	}
 	input := call.Input
 	e, isEdit := code.EditOf(llm.Call{Name: call.Tool, Input: call.Input})
 	if isEdit { // the difference says the rest
-		e.Locate(call.Output)
+		if shown := code.ReadUnified(ended.Text("output")); shown.Added+shown.Removed == e.Added+e.Removed {
+			e = shown
+		}
 		var path struct {
 			Path string `json:"path,omitempty"`
 		}
@@ -178,7 +180,7 @@ func (c *conversation) openCall(ctx context.Context, number string) string {
 	whole := view.ToolCall(c.paint, call.Tool, input, call.Output, call.HasEnded, call.IsError)
 	if isEdit {
 		width, _ := view.TerminalWidth(c.app.Stdout)
-		rows := face.EditRows(c.paint, e, 0, editIndent, max(width, 160))
+		rows := face.EditRows(c.paint, e, 0, "", editIndent, max(width, 160))
 		whole += "\n  " + c.paint.In(view.Faint, "changes "+e.Counts()) + "\n" + strings.Join(rows, "\n")
 	}
 	return whole
@@ -188,7 +190,7 @@ func (c *conversation) openCall(ctx context.Context, number string) string {
 const editIndent = 9
 
 // below returns what a call of a tool of the lead has changed or printed, as Options.Below of a progress.
-func (c *conversation) below(ctx context.Context, ended muster.Event) (counts string, rows []string) {
+func (c *conversation) below(ended muster.Event, number int) (counts string, rows []string) {
 	width, _ := view.TerminalWidth(c.app.Stdout)
 	if c.terminal == nil { // nothing is cut in a pipe
 		width = 160
@@ -198,19 +200,13 @@ func (c *conversation) below(ctx context.Context, ended muster.Event) (counts st
 		indent = 2
 	}
 	output := ended.Text("output")
-	if ended.Text("tool") == "bash" && output != "" { // else it has applied a patch
+	if _, isEdit := ended.Fields["added"]; !isEdit {
 		return "", face.OutputRows(c.paint, output, indent, width)
 	}
-	call, err := c.Members().Call(ctx, muster.Lead, ended.Text("call"))
-	if err != nil || ended.Text("error") != "" {
-		return "", nil
-	}
-	e, ok := code.EditOf(llm.Call{Name: call.Tool, Input: call.Input})
-	if !ok {
-		return "", nil
-	}
-	e.Locate(output)
-	return e.Counts(), face.EditRows(c.paint, e, face.PreviewLines, indent, width)
+	e := code.ReadUnified(output)
+	e.Added, e.Removed = int(ended.Number("added")), int(ended.Number("removed")) // also of the lines that are cut
+	how := fmt.Sprintf("/open %d", number)
+	return e.Counts(), face.EditRows(c.paint, e, face.PreviewLines, how, indent, width)
 }
 
 // command runs a muster command. It returns what that prints, and whether it succeeds.

@@ -148,7 +148,7 @@ func (k *runKeys) status(width int) terminal.Status {
 	for _, r := range k.progress.Questions() {
 		r.Plan, r.Reason = k.app.secrets.String(r.Plan), k.app.secrets.String(r.Reason)
 		r.Change = k.app.secrets.String(r.Change)
-		s.Questions = append(s.Questions, face.Ask(r, k.paint, now, k.progress.Subject))
+		s.Questions = append(s.Questions, face.Ask(r, k.paint, now, width, k.progress.Subject))
 	}
 	return s
 }

@@ -76,7 +76,8 @@ func hunk(all ...string) (lines []Line) {
 func TestWords(t *testing.T) {
 	for _, c := range [][2][]string{
 		{{"-return one(a, b)", "+return two(a, b)"}, {"-return [one](a, b)", "+return [two](a, b)"}},
-		{{"-a b c d e", "+a x y d e"}, {"-a [b c] d e", "+a [x y] d e"}},
+		{{"-a b c d e f", "+a x y d e f"}, {"-a [b c] d e f", "+a [x y] d e f"}},
+		{{"-self.value = value", "+return self.value"}, {"-self.value = value", "+return self.value"}},
 		{{"-if x {", "+for _, y := range z {"}, {"-if x {", "+for _, y := range z {"}},
 		{{"-a = 1", "+new line of its own", "+a = 2"}, {"-a = [1]", "+new line of its own", "+a = [2]"}},
 		{{"-a = 1", "-b = 1", "\\ No newline at end of file", "+a = 2", "+b = 2"}, {"-a = [1]", "-b = [1]", "\\ No newline at end of file", "+a = [2]", "+b = [2]"}},

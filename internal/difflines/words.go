@@ -9,10 +9,10 @@ import (
 )
 
 // Changed words are marked only in lines that were changed in a few places: many marks on one line do not help, nor do
-// marks in lines that have only brackets in common. The rules are those of delta: a removed line is paired with the
-// first added line, behind the pair before, of which at most six tenths are other words.
+// marks in lines that have little in common. The rules are those of delta, but for its limit of six tenths: a removed
+// line is paired with the first added line, behind the pair before, of which at most a half is other words.
 const (
-	maxDistance = 0.6
+	maxDistance = 0.5
 	maxText     = 1000 // bytes of a line that is compared
 	maxRun      = 40   // lines of a side that are compared with all of the other side
 )

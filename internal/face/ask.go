@@ -7,12 +7,17 @@ import (
 	"muster"
 	"muster/internal/terminal"
 	"muster/internal/text"
+	"muster/internal/tool/code"
 	"muster/internal/view"
 )
 
-// Ask returns a request as the terminal asks it: the command or the plan, its task, why it is asked, and for how
-// long it still waits.
-func Ask(r muster.Request, p view.Paint, now time.Time, subject func(muster.TaskID) string) terminal.Question {
+// maxChangeLines is how many changed lines of an edit stand in a question.
+const maxChangeLines = 100
+
+// Ask returns a request as a terminal of a width asks it: the command, the plan or the edit, its task, why it is asked,
+// and for how long it still waits.
+func Ask(r muster.Request, p view.Paint, now time.Time, width int, subject func(muster.TaskID) string,
+) terminal.Question {
 	from := text.OneLine(string(r.From))
 	q := terminal.Question{ID: string(r.ID), Title: from + " asks: " + view.Question(r),
 		Note: "waits " + view.Duration(view.WaitingTime(r, now)),
@@ -32,27 +37,19 @@ func Ask(r muster.Request, p view.Paint, now time.Time, subject func(muster.Task
 	}
 	if r.Change != "" {
 		q.Title = from + " asks to change"
-		q.Lines = append(q.Lines, strings.Join(changeLines(p, r.Change), "\n"))
+		e := code.ReadUnified(r.Change)
+		rows := []string{p.In(view.Plain, text.List(e.Files, 3)+"  "+e.Counts())}
+		q.Lines = append(q.Lines, strings.Join(append(rows, EditRows(p, e, maxChangeLines, "", 0, width-4)...), "\n"))
 	}
-	reason := strings.ReplaceAll(text.OneLine(r.Reason), "the user's config.yaml", "your config.yaml")
-	if reason != "" {
-		// The part of the command that is asked about stands before its rule.
-		i := strings.LastIndex(reason, " (")
-		for i > 0 && !strings.Contains(text.OneLine(r.Plan), reason[:i]) {
-			i = strings.LastIndex(reason[:i], " (")
-		}
-		if i > 0 {
-			of := ""
-			if reason[:i] != text.OneLine(r.Plan) {
-				of = " for " + reason[:i]
-			}
-			reason = "rule" + of + ": " + strings.TrimSuffix(reason[i+len(" ("):], ")")
-		}
-		q.Lines = append(q.Lines, p.In(view.Faint, reason))
+	var why []string
+	if r.Reason != "" {
+		why = append(why, askedBy(r))
 	}
 	if r.TaskID != 0 {
-		name := "for task " + view.IDs([]muster.TaskID{r.TaskID}) + " " + text.OneLine(subject(r.TaskID))
-		q.Lines = append(q.Lines, p.In(view.Faint, strings.TrimSpace(name)))
+		why = append(why, "task "+view.IDs([]muster.TaskID{r.TaskID})+" "+text.OneLine(subject(r.TaskID)))
+	}
+	if len(why) > 0 {
+		q.Lines = append(q.Lines, p.In(view.Faint, strings.TrimSpace(strings.Join(why, " · "))))
 	}
 	if left := muster.Time(r.Deadline).Sub(now); r.Deadline != 0 && left > 0 {
 		q.Note = view.Duration(left) + " left"
@@ -71,22 +68,22 @@ func Ask(r muster.Request, p view.Paint, now time.Time, subject func(muster.Task
 	return q
 }
 
-// changeLines returns the difference of a permission as it is drawn: the lines that change, because there is little
-// room.
-func changeLines(p view.Paint, change string) (lines []string) {
-	for line := range strings.SplitSeq(strings.TrimRight(text.Clean(change), "\n"), "\n") {
-		tone := view.Faint
-		switch {
-		case strings.HasPrefix(line, " "), line == "":
-			continue
-		case strings.HasPrefix(line, "+"):
-			tone = view.Good
-		case strings.HasPrefix(line, "-"):
-			tone = view.Bad
-		case lines == nil: // the files
-			tone = view.Plain
-		}
-		lines = append(lines, p.In(tone, strings.ReplaceAll(line, "\t", "    ")))
+// askedBy returns the rule by which a request is asked, and the part of the command that it is about where the command
+// has others.
+func askedBy(r muster.Request) string {
+	reason := text.OneLine(r.Reason)
+	// The part of the command stands before its rule, in which there may be brackets too.
+	i := strings.LastIndex(reason, " (")
+	for i > 0 && r.Change == "" && !strings.Contains(text.OneLine(r.Plan), reason[:i]) {
+		i = strings.LastIndex(reason[:i], " (")
 	}
-	return lines
+	if i <= 0 {
+		return reason
+	}
+	of := ""
+	if r.Change == "" && reason[:i] != text.OneLine(r.Plan) {
+		of = " for " + reason[:i]
+	}
+	rule := strings.TrimSuffix(reason[i+len(" ("):], ")")
+	return "rule" + of + ": " + strings.Replace(rule, "the user's config.yaml", "your config.yaml", 1)
 }

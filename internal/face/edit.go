@@ -12,8 +12,9 @@ import (
 // PreviewLines is how many lines of an edit stand below its call.
 const PreviewLines = 8
 
-// EditLines returns the difference that a call makes: its first lines, or all with limit 0.
-func EditLines(e code.Edit, limit int) []difflines.Line {
+// EditLines returns the difference that a call makes: its first lines, or all with limit 0. how says at the end how to
+// see the rest.
+func EditLines(e code.Edit, limit int, how string) []difflines.Line {
 	if limit == 0 {
 		return e.Lines
 	}
@@ -25,15 +26,17 @@ func EditLines(e code.Edit, limit int) []difflines.Line {
 		}
 	}
 	if more > 0 {
-		lines = append(lines, difflines.Line{Kind: difflines.Gap, Text: text.Count(more, "more changed line")})
+		said := strings.TrimRight(text.Count(more, "more changed line")+"  "+how, " ")
+		lines = append(lines, difflines.Line{Kind: difflines.Gap, Text: said})
 	}
 	return lines
 }
 
-// EditRows is EditLines as rows of less than width columns, each behind an indent.
-func EditRows(p view.Paint, e code.Edit, limit, indent, width int) (rows []string) {
-	lines := EditLines(e, limit)
-	look := view.NewDiffLook(p, lines, width)
+// EditRows is EditLines as rows of less than width columns, each behind an indent. A line has one number: its place in
+// the file after the edit or, where it is removed, before.
+func EditRows(p view.Paint, e code.Edit, limit int, how string, indent, width int) (rows []string) {
+	lines := EditLines(e, limit, how)
+	look := view.NewDiffLook(p, lines, width).WithOneNumber()
 	for _, l := range lines {
 		for _, row := range look.Rows(l, max(width-1-indent, 8)) {
 			rows = append(rows, strings.Repeat(" ", indent)+row)

@@ -27,16 +27,19 @@ func TestEditRows(t *testing.T) {
 	if !ok || e.Counts() != "+4 -1" {
 		t.Errorf("%v %v", ok, e)
 	}
-	if got, want := strings.Join(EditRows(view.Paint{}, e, 4, 2, 30), "\n"), `   same
+	if got, want := strings.Join(EditRows(view.Paint{}, e, 4, "", 2, 30), "\n"), `   same
   -old[2J
   +    new and much longer
-  +    than the row is
+       than the row is
   +b
   +c
   ... 1 more changed line`; got != want {
 		t.Errorf("%s", got)
 	}
-	if got := EditRows(view.Colours(nil), e, 1, 0, 30)[1]; got != "\x1b[31m-old[2J\x1b[0m" {
+	if got := EditRows(view.Paint{}, e, 4, "/open 3", 0, 80); got[len(got)-1] != "... 1 more changed line  /open 3" {
+		t.Errorf("%q", got)
+	}
+	if got := EditRows(view.Colours(nil), e, 1, "", 0, 30)[1]; got != "\x1b[31m-old[2J\x1b[0m" {
 		t.Errorf("%q", got)
 	}
 }

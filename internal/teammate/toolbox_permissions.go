@@ -78,7 +78,7 @@ func (p *permits) around(t llm.Tool, dir *workdir) func(context.Context, llm.Cal
 			d = p.settings.Decide(call, granted)
 		}
 		if d.Action == permissions.Ask {
-			if refusal, err = p.askUser(ctx, call, fitted, d); err != nil {
+			if refusal, err = p.askUser(ctx, call, p.changeOf(ctx, dir, fitted), d); err != nil {
 				return llm.Result{}, err
 			}
 		}
@@ -123,7 +123,7 @@ func (p *permits) granted(ctx context.Context) ([]string, error) {
 // Nobody waits for ever: the request has a deadline, and whoever waits ends it then. A member that loses its task, or
 // whose turn is stopped, takes its question back.
 func (p *permits) askUser(
-	ctx context.Context, c permissions.Call, call llm.Call, d permissions.Decision,
+	ctx context.Context, c permissions.Call, change string, d permissions.Decision,
 ) (refusal string, err error) {
 	if p.settings.Wait < 0 {
 		return "nobody can be asked in this run", nil
@@ -135,11 +135,6 @@ func (p *permits) askUser(
 	what := d.Subject
 	if c.Command == "" && what != c.Tool {
 		what = c.Tool + " " + what
-	}
-	change := ""
-	call.Input = p.secrets.JSON(call.Input) // before it is cut: a part of a secret is not found
-	if e, ok := code.EditOf(call); ok {
-		change = e.Text()
 	}
 	r, err := p.question(ctx, muster.Request{Kind: muster.AskPermission, From: p.claims.name, To: muster.User,
 		TaskID: t.ID, Fence: t.Fence, Reason: p.secrets.String(fmt.Sprintf("%s (%s)", what, reason(d))),
@@ -167,6 +162,20 @@ func (p *permits) askUser(
 		return "the user said no: " + r.Response, nil
 	}
 	return cmp.Or(r.Response, "nobody answered"), nil
+}
+
+// maxChange is how many bytes of the difference that a call makes the user is asked about at most.
+const maxChange = 16_000
+
+// changeOf returns the difference that a call would make in the working directory, "" where it is none that edits
+// files. Where the call would fail the difference is what its input says.
+func (p *permits) changeOf(ctx context.Context, dir *workdir, c llm.Call) string {
+	changes := code.Preview(ctx, dir, c)
+	if e, ok := code.EditOf(c); ok && changes == nil {
+		changes = e.Changes()
+	}
+	diff, _, _ := code.Unified(changes)
+	return code.CutUnified(p.secrets.String(diff), maxChange) // before it is cut: a part of a secret is not found
 }
 
 // question asks, or returns the same question of before a restart: the user sees one, whose deadline stays.

@@ -313,12 +313,12 @@ func TestAnEditIsAskedAboutWithItsChange(t *testing.T) {
 		done := make(chan error, 1)
 		go func() {
 			_, err := audited.Run(t.Context(), llm.Call{ID: "1", Name: "write_file",
-				Input: []byte(`{"path":"key","content":"` + strings.Repeat("a", 7980) + secret + `"}`)}, nil)
+				Input: []byte(`{"path":"key","content":"` + strings.Repeat("a", maxChange-60) + secret + `"}`)}, nil)
 			done <- err
 		}()
 		time.Sleep(time.Minute)
 		all := p.waiting()
-		if len(all) != 1 || !strings.HasPrefix(all[0].Change, "key  +1\n+aaa") ||
+		if len(all) != 1 || !strings.HasPrefix(all[0].Change, "--- /dev/null\n+++ b/key\n@@ -0,0 +1 @@\n") ||
 			strings.Contains(all[0].Change, secret[:4]) {
 			t.Fatalf("%+v wait", all)
 		}

@@ -74,6 +74,9 @@ func (w *wrappers) hideSecrets(ctx context.Context, c llm.Call, next tool.Next) 
 	return w.secrets.Result(r), w.secrets.Error(err)
 }
 
+// maxEventDiff is how many bytes of the difference that a call makes its event has.
+const maxEventDiff = 4000
+
 // audit runs a call between the two events that tell of it. A call that the end of the process has cut off stays open
 // if its tool has records that tell its outcome.
 func (w *wrappers) audit(ctx context.Context, c llm.Call, next tool.Next, hasRecords bool) (llm.Result, error) {
@@ -84,12 +87,26 @@ func (w *wrappers) audit(ctx context.Context, c llm.Call, next tool.Next, hasRec
 	}
 	event(journal.ToolStarted, map[string]any{"text": text.CutBytes(Gist(c), 120)})
 	started, waited := time.Now(), new(atomic.Int64)
-	r, err := next(context.WithValue(ctx, waitKey{}, waited), c)
+	ctx = context.WithValue(ctx, waitKey{}, waited)
+	var changes []code.FileChange
+	r, err := next(code.WithChanges(ctx, func(all []code.FileChange) { changes = all }), c)
 	end := map[string]any{"seconds": seconds(time.Since(started) - time.Duration(waited.Load()))}
-	if shown := code.Excerpt(c, r.Text()); shown != "" {
-		end["output"] = shown
-	}
 	failed := r.IsError || err != nil
+	switch {
+	case failed:
+		changes = nil
+	case len(changes) > 0:
+		diff, added, removed := code.Unified(changes)
+		end["added"], end["removed"] = added, removed
+		end["output"] = code.CutUnified(w.secrets.String(diff), maxEventDiff)
+	}
+	if len(r.Parts) > 0 && changes == nil { // further parts are instructions and notes
+		if said, ok := r.Parts[0].(llm.Text); ok {
+			if shown := code.Excerpt(c, said.Text); shown != "" {
+				end["output"] = shown
+			}
+		}
+	}
 	if !failed && writesFiles(code.AsPatch(c).Name) {
 		w.claims.noteWrite()
 	}

@@ -19,8 +19,9 @@ const (
 	EffectDelay = 600 * time.Millisecond
 	// reaskAfter is the time after which a question that was answered, and still waits, is shown again.
 	reaskAfter = 5 * time.Second
-	// maxQuestionRows limits the rows between the upper and the lower edge of a question's frame.
-	maxQuestionRows = 12
+	// maxQuestionRows limits the rows between the upper and the lower edge of a question's frame. They also have at
+	// most two thirds of the screen.
+	maxQuestionRows = 30
 )
 
 // Question stands in a frame above the input. One key on an empty input answers it.
@@ -225,7 +226,7 @@ func (s *screen) questionRows(height int) []string {
 		foot = ""
 	}
 	// The keys stay, and as far as there is room why it is asked: the long text gives way.
-	most := max(min(height-2, maxQuestionRows)-len(keys), 1)
+	most := max(min(height-2, maxQuestionRows, s.height*2/3)-len(keys), 1)
 	rest = rest[:min(len(rest), max(most-2, 0))]
 	if most -= len(rest); len(body) > most {
 		more := fmt.Sprintf("... %d more rows", len(body)-most+1)

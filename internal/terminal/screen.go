@@ -131,8 +131,13 @@ func sizeOf(width, height int) (columns, rows int) {
 }
 
 // maxViewHeight is the number of rows that the view may have. Were an inserted text and the view together higher than
-// the screen, parts of the view would scroll away with the text.
-func (s *screen) maxViewHeight() int { return maxViewHeight(s.height) }
+// the screen, parts of the view would scroll away with the text. A question may have more of the screen.
+func (s *screen) maxViewHeight() int {
+	if s.questions.current() != nil {
+		return max(1, s.height*5/6)
+	}
+	return maxViewHeight(s.height)
+}
 
 func maxViewHeight(height int) int { return max(1, height*3/5) }
 
@@ -180,7 +185,10 @@ func (s *screen) nextInsertion() tea.Msg {
 		}
 		return statusMsg{Status: s.status} // no rows, but a streamed row may have grown
 	}
-	n := min(len(s.insertRows), max(1, s.height-s.maxViewHeight()-1))
+	s.mu.Lock()
+	high := max(s.maxViewHeight(), len(s.latestView.widths), len(s.drawnView.widths))
+	s.mu.Unlock()
+	n := min(len(s.insertRows), max(1, s.height-high-1))
 	text := insertMark + strings.Join(s.insertRows[:n], "\n")
 	if s.insertRows = s.insertRows[n:]; len(s.insertRows) > 0 || last {
 		s.queue.nudge()
@@ -350,6 +358,8 @@ func (s *screen) View() tea.View {
 		hint := s.options.Hint
 		if !s.input.IsEmpty() || s.search.active {
 			hint = ""
+		} else if q := s.questions.current(); q != nil && !q.IsModal {
+			hint = "or write a message"
 		}
 		inputRows = frame{code: faint, foot: hint}.draw(s, inputRows, s.width-1)
 		x, y = x+2, y+1

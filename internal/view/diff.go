@@ -49,6 +49,12 @@ func NewDiffLook(p Paint, lines []difflines.Line, width int) DiffLook {
 	return d
 }
 
+// WithOneNumber returns the look with one column of numbers, in which a removed line has its old one.
+func (d DiffLook) WithOneNumber() DiffLook {
+	d.Old, d.New = 0, max(d.Old, d.New)
+	return d
+}
+
 // NumberColumns returns how many columns Numbers takes.
 func (d DiffLook) NumberColumns() (n int) {
 	for _, columns := range []int{d.Old, d.New} {
@@ -65,6 +71,9 @@ func (d DiffLook) Numbers(l difflines.Line) string {
 		return ""
 	}
 	var b strings.Builder
+	if d.Old == 0 && l.Kind == difflines.Removed {
+		l.New = l.Old
+	}
 	for _, x := range []struct{ columns, number int }{{d.Old, l.Old}, {d.New, l.New}} {
 		if x.columns > 0 && x.number > 0 {
 			fmt.Fprintf(&b, "%*d ", x.columns, x.number)
@@ -159,7 +168,7 @@ func (d DiffLook) Row(l difflines.Line, columns int) string {
 // maxWrapped is how many bytes of a line are wrapped. A longer one is data.
 const maxWrapped = 400
 
-// Rows is Row, but wraps the line, with the sign and the indentation again before each further row.
+// Rows is Row, but wraps the line, with its indentation before each further row.
 func (d DiffLook) Rows(l difflines.Line, columns int) []string {
 	sign, numbers := l.Sign(), d.NumberColumns()
 	room := columns - numbers - len(sign)
@@ -185,7 +194,7 @@ func (d DiffLook) Rows(l difflines.Line, columns int) []string {
 		if i == 0 {
 			rows[i] = d.Numbers(l) + strings.Replace(rows[i], sign, sign+indent, 1)
 		} else {
-			rows[i] = strings.Repeat(" ", numbers) + d.code(DiffCodes[l.Kind], sign) + indent + rows[i]
+			rows[i] = strings.Repeat(" ", numbers+len(sign)) + indent + rows[i]
 		}
 	}
 	return rows

@@ -41,8 +41,8 @@ func TestDiff(t *testing.T) {
 	if got := Diff(Screen{Width: 59}, lines, below); !strings.Contains(got, "\n-    return one") {
 		t.Error(got)
 	}
-	// What does not fit is wrapped, with the sign again.
-	if got := Diff(Screen{Width: 20}, lines, below); !strings.Contains(got, "\n+    return two(a,\n+    1)\n") {
+	// What does not fit is wrapped below the text.
+	if got := Diff(Screen{Width: 20}, lines, below); !strings.Contains(got, "\n+    return two(a,\n     1)\n") {
 		t.Error(got)
 	}
 	// Without a terminal it is a patch, with its tabs and the ends of its lines.

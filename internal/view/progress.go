@@ -129,7 +129,7 @@ type Options struct {
 
 	// Below returns what stands below the line of a call that has ended, as rows: the beginning of the difference of an
 	// edit, with its counts as in "+12 -3", or of the output of a command. nil: nothing does.
-	Below func(ended muster.Event) (counts string, rows []string)
+	Below func(ended muster.Event, number int) (counts string, rows []string)
 
 	// Notify tells the user, who may look elsewhere, that something needs them; nil: nobody is told.
 	Notify func(words string)
@@ -154,9 +154,7 @@ func (p *Progress) HasWritten() bool { return p.wroteLine }
 
 // Event shows one event. Its line may be written now, later, together with others, or not at all.
 func (p *Progress) Event(e muster.Event) {
-	counts, rows := p.below(e)
 	p.mu.Lock()
-	p.calls.counts, p.calls.rows = counts, rows
 	defer p.mu.Unlock()
 	if s := e.Text("subject"); s != "" && e.Task != 0 {
 		p.subjects[e.Task] = s

@@ -15,10 +15,7 @@ import (
 // toolCalls are the calls of tools of the lead that a conversation has shown, so that the user can open one.
 type toolCalls struct {
 	gists map[string]string // of those that run, by the id of the call
-	ids   []string          // of those that have a line; the first is number 1
-	// counts and rows are what Options.Below has returned last.
-	counts string
-	rows   []string
+	ended []muster.Event    // of those that have a line; the first is number 1
 }
 
 // leastSaidSeconds is how long a call must take for its line to say it.
@@ -43,38 +40,34 @@ func (p *Progress) toolLine(e muster.Event) (l Line) {
 		p.calls.gists[id] = text.OneLine(e.Text("text"))
 	case journal.ToolEnded:
 		// A call that was refused before it ran has no beginning, and is shown without what it does.
-		p.calls.ids = append(p.calls.ids, id)
+		p.calls.ended = append(p.calls.ended, e)
 		l = Line{Who: tool, Show: true, isCall: true, name: text.CutColumns(p.calls.gists[id], 80)}
-		said := []string{l.name, p.calls.counts}
+		counts := ""
+		if p.options.Below != nil {
+			counts, l.below = p.options.Below(e, len(p.calls.ended))
+		}
+		said := []string{l.name, counts}
 		if took := e.Number("seconds"); took >= leastSaidSeconds {
 			said = append(said, seconds(took))
 		}
-		l.below = p.calls.rows
 		switch problem := text.OneLine(e.Text("error")); {
 		case problem != "" && len(l.below) > 0: // they say why
 			said, l.Tone = append(said, "failed"), Bad
 		case problem != "":
 			said, l.Tone = append(said, Because("error", text.CutColumns(problem, 120))), Bad
 		}
-		said = append(said, fmt.Sprintf("[%d]", len(p.calls.ids)))
+		said = append(said, fmt.Sprintf("[%d]", len(p.calls.ended)))
 		l.Text = strings.Join(slices.DeleteFunc(said, func(s string) bool { return s == "" }), "  ")
 		delete(p.calls.gists, id)
 	}
 	return l
 }
 
-// HasRowsBelow reports whether the end of a call may have rows below its line: what it has changed or printed.
-func HasRowsBelow(ended muster.Event) bool {
-	return slices.Contains([]string{"bash", "edit_file", "write_file", "apply_patch"}, ended.Text("tool"))
-}
-
 // Recall shows the line of a call of the lead that has ended before the progress began. started has no fields where its
 // beginning is not known.
 func (p *Progress) Recall(started, ended muster.Event) {
-	counts, rows := p.below(ended)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.calls.counts, p.calls.rows = counts, rows
 	p.toolLine(started)
 	if l := p.toolLine(ended); l.Show {
 		l.isOld = true
@@ -82,26 +75,18 @@ func (p *Progress) Recall(started, ended muster.Event) {
 	}
 }
 
-// below returns what Options.Below does for the end of a call of the lead.
-func (p *Progress) below(e muster.Event) (counts string, rows []string) {
-	if p.options.Below == nil || e.Kind != journal.ToolEnded || e.Member != muster.Lead || bySubagent(e) {
-		return "", nil
-	}
-	return p.options.Below(e) // which may read a long file, so it is called without the lock
-}
-
-// Call returns the id of a call of the lead by the number in its line; 0 is the last one. It returns "" where there is
+// Call returns the end of a call of the lead by the number in its line; 0 is the last one. ok is false where there is
 // none.
-func (p *Progress) Call(number int) (id string) {
+func (p *Progress) Call(number int) (ended muster.Event, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if number == 0 {
-		number = len(p.calls.ids)
+		number = len(p.calls.ended)
 	}
-	if number < 1 || number > len(p.calls.ids) {
-		return ""
+	if number < 1 || number > len(p.calls.ended) {
+		return muster.Event{}, false
 	}
-	return p.calls.ids[number-1]
+	return p.calls.ended[number-1], true
 }
 
 // ToolCall returns a call of a tool whole: what went in, by its names, and what came out.

@@ -12,7 +12,7 @@ import (
 func TestBelowACall(t *testing.T) {
 	var printed strings.Builder
 	p := NewProgress(Options{OnlyLines: true, Print: func(s string) { printed.WriteString(s) }, Start: muster.Time(1000),
-		Below: func(e muster.Event) (counts string, rows []string) {
+		Below: func(e muster.Event, _ int) (counts string, rows []string) {
 			switch e.Text("call") {
 			case "c1":
 				return "+1 -0", []string{"         + new"}
@@ -43,11 +43,11 @@ func TestBelowACall(t *testing.T) {
 func TestARecalledCall(t *testing.T) {
 	var printed strings.Builder
 	p := NewProgress(Options{OnlyLines: true, Print: func(s string) { printed.WriteString(s) }, Start: muster.Time(100_000),
-		Below: func(muster.Event) (string, []string) { return "", []string{"         OK"} }})
+		Below: func(muster.Event, int) (string, []string) { return "", []string{"         OK"} }})
 	ended := at(journal.ToolEnded, "lead", 0, "tool", "bash", "call", "c1")
 	p.Recall(at(journal.ToolStarted, "lead", 0, "tool", "bash", "call", "c1", "text", "make"), ended)
 	same(t, printed.String(), "\n "+muster.Time(ended.At).Local().Format("15:04")+" bash  make  [1]\n         OK\n")
-	if p.Call(1) != "c1" {
-		t.Errorf("the call %q", p.Call(1))
+	if e, ok := p.Call(1); !ok || e.Text("call") != "c1" {
+		t.Errorf("the call %v", e)
 	}
 }

@@ -47,8 +47,9 @@ func TestToolLines(t *testing.T) {
 				"  0.0s bash  x.go  1.5 s  error: [exit 3]  [2]\n"
 		}
 		same(t, out.String(), want)
-		if isConversation && (p.Call(0) != "e" || p.Call(1) != "a" || p.Call(3) != "") {
-			t.Errorf("the calls %q, %q, %q", p.Call(0), p.Call(1), p.Call(3))
+		id := func(number int) string { e, _ := p.Call(number); return e.Text("call") }
+		if isConversation && (id(0) != "e" || id(1) != "a" || id(3) != "") {
+			t.Errorf("the calls %q, %q, %q", id(0), id(1), id(3))
 		}
 	}
 }

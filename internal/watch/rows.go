@@ -258,7 +258,7 @@ func (w rowWriter) layOutSaid(s team.Said) {
 			if w.d.isWhole {
 				limit = 0
 			}
-			lines := face.EditLines(e, limit)
+			lines := face.EditLines(e, limit, "")
 			look := view.NewDiffLook(w.paint, lines, w.screen)
 			for i := range lines {
 				r := w.diffRow(look, lines, i)

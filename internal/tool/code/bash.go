@@ -100,7 +100,7 @@ func (t toolset) runForeground(ctx context.Context, spec proc.Spec, limit time.D
 	case exit != 0:
 		text = joinLines(text, fmt.Sprintf("[exit %d%s]", exit, exitMeanings[exit]))
 	case text == "":
-		text = "[exit 0, no output]"
+		text = noOutput
 	}
 	r := llm.Result{IsError: exit != 0 || err != nil, Parts: []llm.Part{llm.Text{Text: text}}}
 	if path := out.Path(); path != "" {

@@ -142,5 +142,5 @@ func (t toolset) open(ctx context.Context, path string, write bool) (confinedPat
 	if err != nil {
 		return confinedPath{}, err
 	}
-	return s.open(path, write)
+	return s.open(path, write && !isPreview(ctx))
 }

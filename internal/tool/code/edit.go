@@ -67,6 +67,9 @@ func (t toolset) edit(ctx context.Context, in editInput) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s is not changed: %w", at.show, err)
 	}
+	if err := noteChanges(ctx, FileChange{Path: at.show, Before: before, After: after}); err != nil {
+		return "", err
+	}
 	// A change that somebody else has made since the file was read is lost here. But only the member
 	// itself, and the commands that it has started, write in its working directory.
 	if err := at.replace(content, old); err != nil {

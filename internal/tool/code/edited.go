@@ -3,23 +3,21 @@ package code
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
 
 	"muster/internal/difflines"
-	"muster/internal/text"
 	"muster/llm"
 	"muster/tool"
 )
 
-// Edit is the difference that one call of edit_file, write_file or apply_patch makes, as far as its input tells: what
-// write_file replaces is not in it, and the numbers of lines are known for whole files, and after Locate. Its texts are
-// a model's, and may hold anything.
+// Edit is the difference that one call of edit_file, write_file or apply_patch makes. That of EditOf is what the input
+// tells: what write_file replaces is not in it, and the numbers of lines are known for whole files only. That of
+// ReadUnified is what the call has changed. Its texts are a model's, and may hold anything.
 type Edit struct {
 	Lines   []difflines.Line
+	Files   []string // of ReadUnified: the names, with what else happens to the files, such as "a.go (new)"
 	Added   int
 	Removed int
 }
@@ -61,79 +59,6 @@ func editOf(c llm.Call) (e Edit, ok bool) {
 		return e, ok && err == nil
 	}
 	return e, false
-}
-
-// Locate numbers the lines of a call by what it has answered, which is the changed part of the file with its numbers,
-// and adds the lines of the file before and after the change. It leaves a difference as it is where the answer does not
-// tell: of several changes, and of text that only goes.
-func (e *Edit) Locate(answer string) {
-	if slices.ContainsFunc(e.Lines, func(l difflines.Line) bool { return !l.IsCode() || l.New > 0 }) {
-		return
-	}
-	_, answer, _ = strings.Cut(answer, "\n")
-	shown, first := map[int]string{}, 0
-	for line := range strings.Lines(answer) {
-		number, text, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		n, err := strconv.Atoi(strings.TrimSpace(number))
-		if !ok || err != nil {
-			break // what follows is no part of the file
-		}
-		if shown[n] = text; first == 0 {
-			first = n
-		}
-	}
-	// Lines of the file stand before the change, fewer at the beginning of the file.
-	var found []int
-	for at := first + contextLines; at == first+contextLines || first == 1 && at > 0; at-- {
-		if e.isAt(at, shown) {
-			found = append(found, at)
-		}
-	}
-	if len(found) != 1 {
-		return
-	}
-	old, new := found[0], found[0]
-	for i := range e.Lines {
-		l := &e.Lines[i]
-		if l.Kind != difflines.Added {
-			l.Old, old = old, old+1
-		}
-		if l.Kind != difflines.Removed {
-			l.New, new = new, new+1
-		}
-	}
-	around := func(from, to int) (lines []difflines.Line) {
-		for n := from; n < to; n++ {
-			if text, ok := shown[n]; ok {
-				lines = append(lines, difflines.Line{Kind: difflines.Context, File: e.Lines[0].File, Text: text,
-					Old: n + old - new, New: n})
-			}
-		}
-		return lines
-	}
-	after := around(new, new+contextLines)
-	old, new = found[0], found[0]
-	e.Lines = slices.Concat(around(new-contextLines, new), e.Lines, after)
-	difflines.Mark(e.Lines)
-}
-
-// isAt reports whether the new lines are in a file from a line on. The change may begin and end within lines.
-func (e *Edit) isAt(at int, shown map[int]string) bool {
-	start := at
-	for _, l := range e.Lines {
-		if l.Kind == difflines.Removed {
-			continue
-		}
-		text, ok := shown[at]
-		if !ok { // of a long change the middle is not shown
-			return at > start
-		}
-		if !strings.Contains(text, l.Text) {
-			return false
-		}
-		at++
-	}
-	return at > start
 }
 
 // fitted returns the input of a call as its tool reads it.
@@ -266,26 +191,22 @@ func (e Edit) Counts() string {
 	return fmt.Sprintf("+%d -%d", e.Added, e.Removed)
 }
 
-// maxEditText is how many bytes of a difference Text returns.
-const maxEditText = 8000
-
-// Text returns the difference as text: the names of the files with the counts, then each line behind its sign. Of a
-// long one it is the beginning, which says so.
-func (e Edit) Text() string {
-	var names, lines []string
+// Changes returns the files that the difference tells, as far as it does: without the lines around it.
+func (e Edit) Changes() (all []FileChange) {
 	for _, l := range e.Lines {
-		if !slices.Contains(names, l.File) && l.File != "" {
-			names = append(names, l.File)
+		if n := len(all); l.File != "" && (n == 0 || all[n-1].Path != l.File) {
+			all = append(all, FileChange{Path: l.File})
 		}
-		line := l.Sign() + l.Text
-		if l.Kind == difflines.Gap {
-			line = strings.TrimSpace("... " + l.Text)
+		if !l.IsCode() {
+			continue
 		}
-		lines = append(lines, line)
-	}
-	all := strings.Join(names, ", ") + "  " + e.Counts() + "\n" + strings.Join(lines, "\n")
-	if len(all) > maxEditText {
-		all = text.CutBytes(all, maxEditText) + "\n... more"
+		c := &all[len(all)-1]
+		if l.Kind != difflines.Added {
+			c.Before += l.Text + "\n"
+		}
+		if l.Kind != difflines.Removed {
+			c.After += l.Text + "\n"
+		}
 	}
 	return all
 }

@@ -7,7 +7,7 @@ import (
 	"muster/llm"
 )
 
-// TestExcerpt checks what of an answer is shown: the ends of an output, and whole lines of an edit.
+// TestExcerpt checks what of an answer is shown: the ends of an output.
 func TestExcerpt(t *testing.T) {
 	numbered := func(n int) string { return strings.Repeat("line\n", n) }
 	for _, c := range []struct{ tool, answer, want string }{
@@ -15,15 +15,11 @@ func TestExcerpt(t *testing.T) {
 		{"bash", numbered(5), strings.TrimSuffix(numbered(5), "\n")},
 		{"bash", "1\n2\n3\n4\n5\n6\n[exit 1]", "1\n2\n... 3 more lines\n6\n[exit 1]"},
 		{"read_file", "1\tx", ""},
-		{"edit_file", "Edited a:\n     1\tx\n", "Edited a:\n     1\tx\n"},
+		{"bash", "[exit 0, no output]", ""},
 	} {
 		if got := Excerpt(llm.Call{Name: c.tool}, c.answer); got != c.want {
 			t.Errorf("%s %q gives %q, want %q", c.tool, c.answer, got, c.want)
 		}
-	}
-	long := Excerpt(llm.Call{Name: "edit_file"}, numbered(1000))
-	if len(long) > excerptBytes || !strings.HasSuffix(long, "line\n") {
-		t.Errorf("%d bytes, ending with %q", len(long), long[len(long)-8:])
 	}
 	if got := Excerpt(llm.Call{Name: "bash"}, strings.Repeat("ä", 1000)); len(got) > excerptLine {
 		t.Errorf("a line of %d bytes", len(got))

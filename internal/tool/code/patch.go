@@ -25,8 +25,9 @@ type stagedFile struct {
 	info          fs.FileInfo // nil if there was none
 	before, after string
 	form          charset
-	content       string // after, as it is written
-	isGone        bool   // there is to be none
+	content       string      // after, as it is written
+	isGone        bool        // there is to be none
+	from          *stagedFile // what was moved here; nil: nothing was
 }
 
 // staging holds the files of a patch in the order in which they are written.
@@ -68,6 +69,9 @@ func (t toolset) patch(ctx context.Context, in patchInput) (string, error) {
 			return "", fmt.Errorf("%s is not changed: %w\nNothing is changed", f.show, err)
 		}
 	}
+	if err := noteChanges(ctx, s.changes()...); err != nil {
+		return "", err
+	}
 	for i, f := range s.files {
 		if err := f.write(); err != nil {
 			for _, done := range slices.Backward(s.files[:i]) {
@@ -90,6 +94,27 @@ func (s *staging) close() {
 	for _, f := range s.files {
 		_ = f.root.Close()
 	}
+}
+
+// changes returns what the patch changes. A file that is moved is one change.
+func (s *staging) changes() (all []FileChange) {
+	moved := map[*stagedFile]bool{}
+	for _, f := range s.files {
+		moved[f.from] = true
+	}
+	for _, f := range s.files {
+		c := FileChange{Path: f.show, Before: f.before, After: f.after, IsNew: f.info == nil, IsGone: f.isGone}
+		switch {
+		case moved[f] || f.isGone && f.info == nil:
+			continue
+		case f.isGone:
+			c.After = ""
+		case f.from != nil:
+			c.From, c.Before, c.IsNew = f.from.show, f.from.before, false
+		}
+		all = append(all, c)
+	}
+	return all
 }
 
 // file returns the staged file of a path, which it reads if the patch has not used it before. One that does not exist
@@ -169,7 +194,7 @@ func (s *staging) apply(ctx context.Context, p *patchFile) (string, error) {
 	if !target.isGone {
 		return "", fmt.Errorf("%s is there already, and the patch would move %s to it", to, f.show)
 	}
-	target.after, target.isGone, f.isGone = after, false, true
+	target.after, target.isGone, target.from, f.isGone = after, false, f, true
 	if target.form == (charset{}) {
 		target.form = f.form
 	}

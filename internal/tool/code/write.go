@@ -53,13 +53,17 @@ func (t toolset) write(ctx context.Context, in writeInput) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s is not written: %w", at.show, err)
 	}
+	if was == nil {
+		before = ""
+	}
+	change := FileChange{Path: at.show, Before: before, After: in.Content, IsNew: was == nil}
+	if err := noteChanges(ctx, change); err != nil {
+		return "", err
+	}
 	if err := at.replace(content, old); err != nil {
 		return "", at.explain(err)
 	}
 	t.seen.noteText(at, in.Content)
-	if was == nil {
-		before = ""
-	}
 	if form.name != "" {
 		kept = fmt.Sprintf(" (%s)", form.name) + kept
 	}
