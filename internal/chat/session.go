@@ -95,6 +95,8 @@ type Session struct {
 	Command func(ctx context.Context, args ...string) (printed string, ok bool)
 	// Open returns a call of a tool of the lead by its number, or the last one, as it is printed.
 	Open func(ctx context.Context, number string) string
+	// Untaken says what has landed that the user has not taken. It is asked when nothing is left to do; nil: never.
+	Untaken func(ctx context.Context) string
 	// Compact has the lead's conversation shortened to a summary, which keeps focus above all.
 	Compact func(ctx context.Context, focus string) error
 	// Clear has the lead begin a new conversation.
@@ -144,6 +146,7 @@ type Session struct {
 	lastInterrupt time.Time // when Ctrl-C was pressed last
 	leaving       Outcome   // how the conversation ends if the user answers that the team stops
 	asks          bool      // whether the team is to stop
+	untaken       string    // what Untaken has said last
 }
 
 // doubleInterruptWindow is how soon after the first Ctrl-C a second one leaves.
@@ -180,7 +183,7 @@ func (s *Session) Run(ctx context.Context) (Outcome, error) {
 		case m := <-s.replies:
 			s.showReply(m)
 		case <-s.Lead.Changed():
-			s.showResting()
+			s.showResting(ctx)
 		case <-tick.C:
 			s.Teller.Tick(s.Now())
 		case e, ok := <-in:
@@ -292,14 +295,21 @@ func (s *Session) showEvent(ctx context.Context, event team.Event) {
 		s.leadRests = e.Kind == journal.MemberIdle || s.leadRests && e.Kind != journal.TurnStarted
 	}
 	if e.Kind == journal.MemberIdle && e.Member == muster.Lead {
-		s.showResting()
+		s.showResting(ctx)
 	}
 	s.Face.Refresh()
 }
 
-// showResting shows that the lead waits for the user. The journal says only that the lead waits.
-func (s *Session) showResting() {
-	if resting, _ := s.Lead.Resting(); resting && !s.Remote {
+// showResting shows that the lead waits for the user and, where nothing is left to do, what the user can take. The
+// journal says only that the lead waits.
+func (s *Session) showResting(ctx context.Context) {
+	if resting, done := s.Lead.Resting(); resting && !s.Remote {
+		if done && s.Untaken != nil {
+			if said := s.Untaken(ctx); said != "" && said != s.untaken {
+				s.untaken = said
+				s.Face.Print(said)
+			}
+		}
 		s.Teller.Event(muster.Event{Kind: journal.MemberIdle, Member: muster.Lead, At: muster.UnixTime(s.Now()),
 			Fields: map[string]any{"reason": view.WaitsForYou}})
 	}

@@ -101,9 +101,8 @@ func (c *conversation) recall(ctx context.Context, run muster.Run, isAtWork bool
 			head = "\n" + c.paint.In(view.Faint, "the last run ended "+ago+" ago")
 		}
 		_, news, _ = strings.Cut(news, "\n")
-		if u, err := team.TargetOf(c.Team).Untaken(ctx); err == nil && u.Commits > 0 {
-			on, in := text.OneLine(u.Target), text.OneLine(u.Branch)
-			news += "\non " + on + ", not in " + in + changesOf(ctx, c.workspace, u) + "   /merge"
+		if untaken := c.untaken(ctx); untaken != "" {
+			news += "\n" + untaken
 		}
 	}
 	if news != "" {
@@ -142,4 +141,14 @@ func (c *conversation) recall(ctx context.Context, run muster.Run, isAtWork bool
 			c.progress.Recall(r.started, r.ended)
 		}
 	}
+}
+
+// untaken says what has landed that the user's branch has not, and how to take it. It is "" where there is nothing.
+func (c *conversation) untaken(ctx context.Context) string {
+	u, err := team.TargetOf(c.Team).Untaken(ctx)
+	if err != nil || u.Commits == 0 {
+		return ""
+	}
+	return "on " + text.OneLine(u.Target) + ", not in " + text.OneLine(u.Branch) + changesOf(ctx, c.workspace, u) +
+		"   /merge"
 }

@@ -80,7 +80,7 @@ func (c *conversation) addInput(s *chat.Session) (done func()) {
 	}
 	// It runs with the rights of the user, whose machine this is: the rights of members are another matter.
 	shell := &userShell{app: c.app}
-	s.Shell, s.Edit, s.Fill = shell.run, c.terminal.Edit, c.terminal.Fill
+	s.Shell, s.Edit, s.Fill, s.Untaken = shell.run, c.terminal.Edit, c.terminal.Fill, c.untaken
 	return shell.close
 }
 

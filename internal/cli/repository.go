@@ -154,7 +154,7 @@ func checkSettings(ctx context.Context, a *App, root string, found *workspace.Fi
 			`for all runs: check: in muster.yaml`)
 	} else if root != "" && settings.CheckText() == "" && !isUntrusted {
 		found.Add("check", workspace.Note, "no check is set: what lands is not verified",
-			`muster run --check "go test ./...", or check: in muster.yaml`)
+			`muster init finds one; or --check COMMAND, or check: in muster.yaml`)
 	} else if root != "" && settings.CheckText() != "" {
 		found.Add("check", workspace.Healthy, text.OneLine(settings.CheckText()), "")
 	}

@@ -36,7 +36,7 @@ func TestAskAboutAChange(t *testing.T) {
 	for _, c := range []struct{ change, want string }{
 		{change("a.go", "one\ntwo\nold\nfour\nfive\n", "one\ntwo\nnew\x1b[2J\nfour\nfive\n", false),
 			"a.go  +1 -1\n2  two\n3 -old\n3 +new[2J\n4  four"},
-		{change("b.go", "", "one\n", true), "b.go (new)  +1\n1 +one"},
+		{change("b.go", "", "one\n", true), "b.go (new)  +1\n1  one"},
 		{change("c.go", "", "", true), "c.go (new)  +0"},
 		{change("a\n+++ b/x", "-- a/y\n", "", false), "a +++ b/x  -1\n1 --- a/y"},
 	} {

@@ -1,6 +1,7 @@
 package face
 
 import (
+	"slices"
 	"strings"
 
 	"muster/internal/difflines"
@@ -33,9 +34,17 @@ func EditLines(e code.Edit, limit int, how string) []difflines.Line {
 }
 
 // EditRows is EditLines as rows of less than width columns, each behind an indent. A line has one number: its place in
-// the file after the edit or, where it is removed, before.
+// the file after the edit or, where it is removed, before. A file that is new has no signs.
 func EditRows(p view.Paint, e code.Edit, limit int, how string, indent, width int) (rows []string) {
 	lines := EditLines(e, limit, how)
+	if !slices.ContainsFunc(e.Lines, func(l difflines.Line) bool { return l.IsCode() && l.Kind != difflines.Added }) {
+		lines = slices.Clone(lines) // a whole file is read as code
+		for i := range lines {
+			if lines[i].Kind == difflines.Added {
+				lines[i].Kind = difflines.Context
+			}
+		}
+	}
 	look := view.NewDiffLook(p, lines, width).WithOneNumber()
 	for _, l := range lines {
 		for _, row := range look.Rows(l, max(width-1-indent, 8)) {

@@ -31,7 +31,7 @@ var unwantedSequences = strings.NewReplacer(
 	ansi.SetTabEvery8Columns, "",
 )
 
-// maxHold is how long an inserted text waits for the frame that belongs to it. Frames come 30 times a second.
+// maxHold is how long an inserted text waits for the frame that belongs to it, which is more than the time between two.
 const maxHold = 50 * time.Millisecond
 
 // output is the terminal as bubbletea sees it. An inserted text is held back until the next frame, and both go out in

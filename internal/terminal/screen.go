@@ -371,6 +371,9 @@ func (s *screen) View() tea.View {
 	// A block that grows leaves half of the room to the status.
 	half := max((room+1)/2, room-len(s.status.Lines)-1)
 	rows := s.stream.Growing(s.width - 1)
+	if len(rows) > 0 && len(rows) < half && !s.endsBlank && s.block != none && s.block != streamed {
+		rows = append([]string{""}, rows...) // as there will be when the block is inserted
+	}
 	rows = rows[max(len(rows)-max(half, 0), 0):]
 	for _, row := range s.thinking.growingRows(s.width-1, half-len(rows)) {
 		rows = append(rows, s.paint(faint, row))

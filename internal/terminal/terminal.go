@@ -101,7 +101,8 @@ func (Closed) event()    {}
 
 const (
 	// watchFrames is how many frames a second muster watch draws at most. bubbletea wakes up for each of them, also
-	// while nothing changes, which is most of the CPU that an idle screen takes.
+	// while nothing changes, which is most of the CPU that an idle screen takes. A conversation has bubbletea's 60, so
+	// that the prompt and what is typed are seen sooner.
 	watchFrames = 24
 	// statusInterval is how often the status is asked for.
 	statusInterval = time.Second
@@ -130,8 +131,9 @@ type Terminal struct {
 	in      *os.File
 	state   *term.State   // the mode of the terminal before Open
 	refresh chan struct{} // holds a token when the status is to be asked for at once
-	// done is closed when bubbletea has ended and the terminal is restored.
-	done chan struct{}
+	// done is closed when bubbletea has ended and the terminal is restored, and asked when Options.Status is called no
+	// more.
+	done, asked chan struct{}
 
 	closedEvent sync.Once // Closed is sent at most once
 	runErr      error     // of bubbletea, set before done is closed
@@ -153,7 +155,8 @@ func Open(ctx context.Context, o Options) (*Terminal, error) {
 		return nil, fmt.Errorf("read the terminal's size: %w", err)
 	}
 	t := &Terminal{queue: newQueue[item](), emitted: newQueue[Event](), events: make(chan Event, keptEvents),
-		in: o.In, state: state, refresh: make(chan struct{}, 1), done: make(chan struct{})}
+		in: o.In, state: state, refresh: make(chan struct{}, 1), done: make(chan struct{}),
+		asked: make(chan struct{})}
 	t.closeOnce = sync.OnceValue(t.close)
 	t.out = newOutput(o.Out, t.queue.nudge)
 	t.screen = newScreen(o, t.queue, t.out, t.emit)
@@ -223,6 +226,7 @@ func (t *Terminal) printLoop() {
 
 // statusLoop asks for the status lines every statusInterval and after Refresh, with minStatusInterval between.
 func (t *Terminal) statusLoop(ask func(int) Status) {
+	defer close(t.asked)
 	tick := time.NewTicker(statusInterval)
 	defer tick.Stop()
 	for {
@@ -343,6 +347,7 @@ func (t *Terminal) close() error {
 	}
 	select {
 	case <-t.done:
+		<-t.asked // its caller may change what it asks about
 		return t.runErr
 	case <-time.After(closeTimeout): // the terminal takes no output, as after Ctrl-S on a serial line
 		_ = term.Restore(t.in.Fd(), t.state)

@@ -111,7 +111,7 @@ func TestInATerminal(t *testing.T) {
 	m.Keys("C-u", "fail", "C-g")
 	m.Wait(`the editor failed \(exit status 3\), and the message is as it was; the draft:\s+\S+message.md\n(.|\n)*> fail$`)
 	m.Keys("C-u", "/grow", "Enter")
-	m.Wait(`(?s)late event\ngrowing on\nalice`) // the event does not wait for ever
+	m.Wait(`(?s)late event\n\ngrowing on\nalice`) // the event does not wait for ever
 	m.Keys("C-d")
 	m.Wait(`growing on\nbye after terminal.Leave <nil>\n\$ $`)
 	m.Cooked()

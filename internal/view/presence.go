@@ -394,9 +394,11 @@ func (l *Presence) row(p Paint, m *Activity, task, took string, room int) string
 	}
 	column(string(m.state), l.states)
 	shrinking(task, l.tasks)
-	if m.state != LookIdle {
-		column(m.turnText(), l.turns)
+	turn := m.turnText()
+	if m.state == LookIdle {
+		turn = ""
 	}
+	column(turn, l.turns)
 	column(l.costs[m.name].Cost(), l.prices)
 	shrinking(m.Doing, text.Columns(m.Doing))
 	rest = strings.TrimRight(rest, " ")

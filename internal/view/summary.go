@@ -183,7 +183,7 @@ func (s Summary) headline() string {
 		h = s.withFailure(h + ": " + check)
 	case len(s.landed) == 0:
 	case check == "":
-		h += `, NOT VERIFIED: no check is set (muster run --check "go test ./...")`
+		h += `, NOT VERIFIED: no check is set (muster init finds one)`
 	case unchecked > 0:
 		h += fmt.Sprintf(", %d of them NOT VERIFIED", unchecked)
 		if s.Tally != nil && len(s.Tally.unverified) > 0 {

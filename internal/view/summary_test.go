@@ -313,7 +313,7 @@ func TestTheFirstLineOfASummary(t *testing.T) {
 		receipts []string // of the tasks that landed
 		events   []muster.Event
 	}{
-		`1 of 1 task landed on muster/demo in 14.2 s, NOT VERIFIED: no check is set (muster run --check "go test ./...")`:                    {Summary{}, []string{"not verified"}, nil},
+		`1 of 1 task landed on muster/demo in 14.2 s, NOT VERIFIED: no check is set (muster init finds one)`:                                 {Summary{}, []string{"not verified"}, nil},
 		`2 of 2 tasks landed on muster/demo in 14.2 s, 1 of them NOT VERIFIED: go.mod names your checkout`:                                   {Summary{Run: checked}, []string{"not verified", "ok"}, []muster.Event{note, note}},
 		`1 of 1 task landed on muster/demo in 14.2 s, NOT VERIFIED: the check is red as it was at the start: make`:                           {Summary{Run: checked, CheckIsRed: true, Code: 3}, []string{"still red"}, nil},
 		`1 of 1 task landed on muster/demo in 14.2 s, NOT VERIFIED: the check is red as it was at the start: make, TestApp (app_test.go:12)`: {Summary{Run: checked, CheckIsRed: true, Code: 3}, []string{"still red"}, []muster.Event{red}},
