@@ -14,14 +14,17 @@ import (
 // maxChangeLines is how many changed lines of an edit stand in a question.
 const maxChangeLines = 100
 
+// narrow is the width below which a question leaves out what v shows.
+const narrow = 60
+
 // Ask returns a request as a terminal of a width asks it: the command, the plan or the edit, its task, why it is asked,
 // and for how long it still waits.
 func Ask(r muster.Request, p view.Paint, now time.Time, width int, subject func(muster.TaskID) string,
 ) terminal.Question {
 	from := text.OneLine(string(r.From))
 	q := terminal.Question{ID: string(r.ID), Title: from + " asks: " + view.Question(r),
-		Note: "waits " + view.Duration(view.WaitingTime(r, now)),
-		Keys: []terminal.Key{{Name: "y", Label: "yes", Settles: true}, {Name: "n", Label: "no, with a reason"}}}
+		Note: "waits " + view.Duration(view.WaitingTime(r, now)), Keys: []terminal.Key{
+			{Name: "y", Label: "yes", Settles: true}, {Name: "n", Label: "no ..."}, {Name: "v", Label: "all"}}}
 	plan := strings.TrimSpace(text.Clean(r.Plan))
 	switch r.Kind {
 	case muster.AskPermission:
@@ -38,14 +41,17 @@ func Ask(r muster.Request, p view.Paint, now time.Time, width int, subject func(
 	if r.Change != "" {
 		q.Title = from + " asks to change"
 		e := code.ReadUnified(r.Change)
-		rows := []string{p.In(view.Plain, text.List(e.Files, 3)+"  "+e.Counts())}
-		q.Lines = append(q.Lines, strings.Join(append(rows, EditRows(p, e, maxChangeLines, "", 0, width-4)...), "\n"))
+		draw := func(e code.Edit) string {
+			head := p.In(view.Plain, text.List(e.Files, 3)+"  "+e.Counts())
+			return strings.Join(append([]string{head}, EditRows(p, e, maxChangeLines, "", 0, width-4)...), "\n")
+		}
+		q.Lines, q.Brief = append(q.Lines, draw(e)), draw(e.Bare())
 	}
 	var why []string
 	if r.Reason != "" {
 		why = append(why, askedBy(r))
 	}
-	if r.TaskID != 0 {
+	if r.TaskID != 0 && width >= narrow {
 		why = append(why, "task "+view.IDs([]muster.TaskID{r.TaskID})+" "+text.OneLine(subject(r.TaskID)))
 	}
 	if len(why) > 0 {
@@ -59,12 +65,15 @@ func Ask(r muster.Request, p view.Paint, now time.Time, width int, subject func(
 	}
 	if len(r.Asks) > 0 {
 		label := "yes, for the whole run"
-		if what := text.OneLine(r.Asks[0]); len(r.Asks) == 1 && text.Columns(what) <= 40 {
+		switch what := text.OneLine(r.Asks[0]); {
+		case len(r.Asks) > 1:
+		case what == "bash("+text.OneLine(r.Plan)+")":
+			label = "yes to this command in this run"
+		case width >= narrow && text.Columns(what) <= 40:
 			label = "yes to " + what + " in this run"
 		}
 		q.Keys = append(q.Keys, terminal.Key{Name: "Y", Label: label, Settles: true})
 	}
-	q.Keys = append(q.Keys, terminal.Key{Name: "v", Label: "all of it"})
 	return q
 }
 

@@ -32,6 +32,8 @@ type Question struct {
 	Title, Note string
 	// Lines stand in the frame. Long ones are wrapped, and only the first rows are shown.
 	Lines []string
+	// Brief stands in the place of the first line where that has not enough room; "": the line is cut.
+	Brief string
 	// Keys answer the question.
 	Keys []Key
 	// IsModal says that the user has asked for the question: a key answers at once, and other keys do nothing.
@@ -221,14 +223,17 @@ func (s *screen) questionRows(height int) []string {
 		const blank = "\u00a0"
 		each := strings.ReplaceAll(strings.ReplaceAll(foot, " ", blank), blank+"·"+blank, " · ")
 		for _, row := range text.Wrap(each, width-4) {
-			keys = append(keys, strings.ReplaceAll(row, blank, " "))
+			keys = append(keys, strings.TrimSuffix(strings.ReplaceAll(row, blank, " "), " ·"))
 		}
 		foot = ""
 	}
 	// The keys stay, and as far as there is room why it is asked: the long text gives way.
 	most := max(min(height-2, maxQuestionRows, s.height*2/3)-len(keys), 1)
 	rest = rest[:min(len(rest), max(most-2, 0))]
-	if most -= len(rest); len(body) > most {
+	if most -= len(rest); len(body) > most && q.Brief != "" {
+		body = text.WrapColoured(q.Brief, width-4, s.options.Colour)
+	}
+	if len(body) > most {
 		more := fmt.Sprintf("... %d more rows", len(body)-most+1)
 		body = append(body[:most-1], s.paint(faint, more))
 	}

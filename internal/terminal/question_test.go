@@ -136,11 +136,11 @@ func TestTheFrameOfAQuestion(t *testing.T) {
 ╭─ bob asks to run a command ─────────── 4m left · 1 of 2 ─╮
 │ $ git push                                               │
 ╰─ y yes · n no · v all of it · Tab next ──────────────────╯`)
-		shows(30, 12, "╭─ bob asks to run a comm… ─╮\n│ $ git push                │\n│ y yes · n no ·            │\n│ v all of it · Tab next    │")
+		shows(30, 12, "╭─ bob asks to run a comm… ─╮\n│ $ git push                │\n│ y yes · n no              │\n│ v all of it · Tab next    │")
 		long := push
 		long.Lines = []string{strings.Repeat("word ", 60)}
 		k.Update(statusMsg{Status: Status{Questions: []Question{long}}})
-		shows(30, 16, "│ ... 7 more rows           │\n│ y yes · n no ·            │\n│ v all of it               │")
+		shows(30, 16, "│ ... 7 more rows           │\n│ y yes · n no              │\n│ v all of it               │")
 		k.Update(statusMsg{Status: Status{Questions: []Question{push, {ID: "p-2"}}}})
 		shows(30, 5, "$ git push\ny yes · n no")
 		k.Update(tea.KeyPressMsg(tea.Key{Code: 'y', Text: "y"}))
@@ -159,6 +159,19 @@ func TestAQuestionWithoutRoom(t *testing.T) {
 			t.Errorf("events %v, the input is %q", k.events, k.input.Value())
 		}
 	}, push)
+}
+
+// Where there is no room for all of it, the short form of what a question is about is shown.
+func TestABriefQuestion(t *testing.T) {
+	asking(t, func(k *keyboard) {
+		if got := k.View().Content; !strings.Contains(got, "in short") || strings.Contains(got, "more rows") {
+			t.Errorf("%s", got)
+		}
+		k.resize(80, 60)
+		if got := k.View().Content; strings.Contains(got, "in short") || strings.Contains(got, "more rows") {
+			t.Errorf("%s", got)
+		}
+	}, Question{ID: "p", Lines: []string{strings.Repeat("line\n", 25), "ask edit_file"}, Brief: "in short", Keys: push.Keys})
 }
 
 // The long text of a question gives way to why it is asked.

@@ -134,7 +134,7 @@ func sizeOf(width, height int) (columns, rows int) {
 // the screen, parts of the view would scroll away with the text. A question may have more of the screen.
 func (s *screen) maxViewHeight() int {
 	if s.questions.current() != nil {
-		return max(1, s.height*5/6)
+		return max(maxViewHeight(s.height), s.height-3)
 	}
 	return maxViewHeight(s.height)
 }

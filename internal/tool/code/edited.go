@@ -3,6 +3,7 @@ package code
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -156,9 +157,14 @@ func (e Edit) Preview(n int) (lines []difflines.Line) {
 		}
 		return false
 	}
+	// A blank line at the edge of what is shown says nothing.
+	isEdge := func(at int) bool {
+		return strings.TrimSpace(e.Lines[at].Text) == "" &&
+			!(at > 0 && isNear(at-1) && at+1 < len(e.Lines) && isNear(at+1))
+	}
 	isGap, changes, shown := false, 0, 0 // lines up to the last change and the context after it
 	for i, l := range e.Lines {
-		if l.Kind == difflines.Gap || l.Kind == difflines.Context && !isNear(i) {
+		if l.Kind == difflines.Gap || l.Kind == difflines.Context && (!isNear(i) || isEdge(i)) {
 			isGap = true
 			continue
 		}
@@ -178,6 +184,17 @@ func (e Edit) Preview(n int) (lines []difflines.Line) {
 		}
 	}
 	return lines
+}
+
+// Bare returns the difference without lines of context.
+func (e Edit) Bare() Edit {
+	e.Lines = slices.Clone(e.Lines)
+	for i := range e.Lines {
+		if e.Lines[i].Kind == difflines.Context {
+			e.Lines[i] = difflines.Line{Kind: difflines.Gap}
+		}
+	}
+	return e
 }
 
 // Counts says how many lines are added and removed, as "+12 -3".

@@ -94,6 +94,17 @@ func TestEditOf(t *testing.T) {
 	}
 }
 
+// TestEditContext leaves out context that says nothing, and all of it in Bare.
+func TestEditContext(t *testing.T) {
+	e := ReadUnified("--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n 1\n-2\n+two\n \n 4\n 5\n 6\n+seven\n \n+eight\n \n")
+	if got, want := sketch(e.Preview(9)), " 1 (1,1)\n-2 (2,0)\n+two (0,2)\n~\n 6 (6,6)\n+seven (0,7)\n  (7,8)\n+eight (0,9)\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := sketch(e.Bare().Preview(9)), "-2 (2,0)\n+two (0,2)\n~\n+seven (0,7)\n~\n+eight (0,9)\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestEditPreview takes what is seen first of a difference.
 func TestEditPreview(t *testing.T) {
 	patch := "*** Begin Patch\n*** Update File: a.go\n c\n-1\n+2\n c\n c\n+3\n@@\n-4\n*** Update File: b.go\n c\n+5\n c\n*** End Patch"
