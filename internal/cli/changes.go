@@ -80,6 +80,8 @@ func askChanges(ctx context.Context, a *App, j Job) (team.Changes, error) {
 		case key == 'h' || key == 'H' || key == '\r' || key == '\n':
 			fmt.Fprintln(a.Stderr, "h")
 			return team.WithoutChanges, nil
+		case key == 0:
+			fmt.Fprint(a.Stderr, "more than one key was typed, which is no answer\n[h/s] ")
 		}
 	}
 }
@@ -108,7 +110,7 @@ func (a *App) offerMerge(ctx context.Context, t *team.Team, j Job, sum team.Summ
 	}
 	fmt.Fprintf(a.Stdout, "\nm  merge it into %s%s    any other key  leave it\n", text.OneLine(u.Branch),
 		changesOf(ctx, j.Workspace, u))
-	if key, err := readBytes(waiting, f, 1); err != nil || key != 'm' && key != 'M' {
+	if key, err := readBytes(waiting, f, 1); err != nil || key[0] != 'm' && key[0] != 'M' {
 		return nil //nolint:nilerr // Ctrl-C is another key, and so is none in time: commands may follow in the shell.
 	}
 	if !isQuiet(waiting, f, terminal.EffectDelay) { // the key was the beginning of a command

@@ -129,6 +129,8 @@ func TestAConversationAsksWhereToBegin(t *testing.T) {
 	w, s, _ := runsAtTerminal(t, "mine", "")
 	s.Keys("clear; muster --model 'script/"+w.words(landsGreeting)+"'", "Enter")
 	s.Wait(asksWhere)
+	s.Keys("-l", "this message answers nothing\n")
+	s.Wait(`more than one key was typed, which is no answer\n\[h/s\]$`)
 	s.Keys("s")
 	s.Wait(`> $`)
 	s.Keys("go", "Enter")

@@ -16,41 +16,44 @@ import (
 
 const keyCtrlC, keyCtrlD = 3, 4
 
-// readKey waits for one key on a terminal and returns it without an Enter. A key that sends several bytes, such as an
-// arrow, is its first. The error of Ctrl-C is muster.CauseUser, and the cause of ctx where that ends first.
+// readKey waits for one key on a terminal and returns it without an Enter. It is 0 for several keys at once, which are
+// the beginning of a message that was typed before the question stood, and for a key that sends several bytes, such as
+// an arrow. The error of Ctrl-C is muster.CauseUser, and the cause of ctx where that ends first.
 func readKey(ctx context.Context, f *os.File) (key byte, err error) {
-	return readBytes(ctx, f, 16) // several may come at once
-}
-
-// readBytes is readKey for at most n bytes. What follows them stays for the next reader.
-func readBytes(ctx context.Context, f *os.File, n int) (first byte, err error) {
-	state, err := term.MakeRaw(int(f.Fd()))
-	if err != nil {
+	keys, err := readBytes(ctx, f, 4096)
+	if err != nil || len(bytes.TrimRight(keys[1:], "\r\n")) > 0 {
 		return 0, err
 	}
+	return keys[0], nil
+}
+
+// readBytes is readKey for at most n bytes, and returns at least one. What follows them stays for the next reader.
+func readBytes(ctx context.Context, f *os.File, n int) ([]byte, error) {
+	state, err := term.MakeRaw(int(f.Fd()))
+	if err != nil {
+		return nil, err
+	}
 	defer func() { _ = term.Restore(int(f.Fd()), state) }() // nothing can be done about it
-	read := make(chan error, 1)
-	keys := make([]byte, n)
+	read, failed := make(chan []byte, 1), make(chan struct{})
 	// Where ctx ends first the program ends, so the read that still waits does no harm.
 	go func() {
-		n, err := f.Read(keys)
-		if n == 0 && err == nil {
-			err = io.EOF
+		some := make([]byte, n)
+		if n, err := f.Read(some); n > 0 && err == nil {
+			read <- some[:n]
+		} else {
+			close(failed)
 		}
-		keys = keys[:n]
-		read <- err
 	}()
 	select {
 	case <-ctx.Done():
-		return 0, context.Cause(ctx)
-	case err := <-read:
-		switch {
-		case err != nil:
-			return 0, errors.New("the question was not answered") // the terminal is gone
-		case bytes.ContainsAny(keys, string([]byte{keyCtrlC, keyCtrlD})):
-			return 0, muster.CauseUser
+		return nil, context.Cause(ctx)
+	case <-failed:
+		return nil, errors.New("the question was not answered") // the terminal is gone
+	case keys := <-read:
+		if bytes.ContainsAny(keys, string([]byte{keyCtrlC, keyCtrlD})) {
+			return nil, muster.CauseUser
 		}
-		return keys[0], nil
+		return keys, nil
 	}
 }
 

@@ -7,7 +7,8 @@ import "strings"
 func Unframed(screen string) string {
 	var rows []string
 	for row := range strings.SplitSeq(screen, "\n") {
-		hint := strings.HasPrefix(row, "╰─ /help ·") // below an empty input
+		// Below an empty input.
+		hint := strings.HasPrefix(row, "╰─ /help ·") || strings.HasPrefix(row, "╰─ or write a message ─")
 		if row != "" && strings.Trim(row, "╭─╮╰╯") == "" || hint {
 			continue
 		}
