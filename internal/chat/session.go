@@ -146,7 +146,7 @@ type Session struct {
 	lastInterrupt time.Time // when Ctrl-C was pressed last
 	leaving       Outcome   // how the conversation ends if the user answers that the team stops
 	asks          bool      // whether the team is to stop
-	untaken       string    // what Untaken has said last
+	hasLanded     bool      // work has landed since Untaken was asked
 }
 
 // doubleInterruptWindow is how soon after the first Ctrl-C a second one leaves.
@@ -291,6 +291,7 @@ func (s *Session) showEvent(ctx context.Context, event team.Event) {
 	default:
 		s.Teller.Event(e)
 	}
+	s.hasLanded = s.hasLanded || e.Kind == journal.TaskCompleted
 	if e.Member == muster.Lead {
 		s.leadRests = e.Kind == journal.MemberIdle || s.leadRests && e.Kind != journal.TurnStarted
 	}
@@ -304,9 +305,9 @@ func (s *Session) showEvent(ctx context.Context, event team.Event) {
 // journal says only that the lead waits.
 func (s *Session) showResting(ctx context.Context) {
 	if resting, done := s.Lead.Resting(); resting && !s.Remote {
-		if done && s.Untaken != nil {
-			if said := s.Untaken(ctx); said != "" && said != s.untaken {
-				s.untaken = said
+		if done && s.hasLanded && s.Untaken != nil {
+			s.hasLanded = false
+			if said := s.Untaken(ctx); said != "" {
 				s.Face.Print(said)
 			}
 		}

@@ -111,6 +111,7 @@ func (a *App) offerMerge(ctx context.Context, t *team.Team, j Job, sum team.Summ
 	fmt.Fprintf(a.Stdout, "\nm  merge it into %s%s    any other key  leave it\n", text.OneLine(u.Branch),
 		changesOf(ctx, j.Workspace, u))
 	if key, err := readBytes(waiting, f, 1); err != nil || key[0] != 'm' && key[0] != 'M' {
+		fmt.Fprintln(a.Stdout, "not merged; later: muster merge")
 		return nil //nolint:nilerr // Ctrl-C is another key, and so is none in time: commands may follow in the shell.
 	}
 	if !isQuiet(waiting, f, terminal.EffectDelay) { // the key was the beginning of a command

@@ -76,7 +76,7 @@ func TestEnterBeginsAtHeadAndAnotherKeyLeavesTheWork(t *testing.T) {
 	s.Keys("Enter")
 	s.Wait(asksMerge)
 	s.Keys("x")
-	s.Wait(`leave it\nexit 0\n`)
+	s.Wait(`leave it\nnot merged; later: muster merge\nexit 0\n`)
 	s.Cooked()
 	if got := gittest.Git(t, w.dir, "log", "--format=%s", "main..muster/repo"); got != "greet" {
 		t.Errorf("muster/repo has %q", got)

@@ -24,7 +24,8 @@ const (
 	otherRows  = 16
 )
 
-// recalled is something that was said in the conversation, or a call of a tool of the lead that has ended.
+// recalled is something that was said in the conversation, or a call of a tool of the lead that has ended. A call that
+// has changed and printed nothing is not shown.
 type recalled struct {
 	at             float64
 	text           string
@@ -32,9 +33,13 @@ type recalled struct {
 	started, ended muster.Event // of a call
 }
 
+func (r recalled) isShown() bool { return r.text != "" || r.ended.Text("output") != "" }
+
 // rows is about how many rows it takes.
 func (r recalled) rows() int {
 	switch {
+	case !r.isShown():
+		return 0
 	case r.text != "":
 		return 2 + strings.Count(r.text, "\n")
 	case r.ended.Text("tool") == "bash":
@@ -43,8 +48,8 @@ func (r recalled) rows() int {
 	return 1 + face.PreviewLines
 }
 
-// recall shows a user who comes back what has happened meanwhile in the last run, which isAtWork still or has stopped,
-// and the end of its conversation. What cannot be read is left out.
+// recall shows a user who comes back what has happened meanwhile in the last run, and the end of its conversation.
+// isAtWork says that the run goes on in another process. What cannot be read is left out.
 func (c *conversation) recall(ctx context.Context, run muster.Run, isAtWork bool) {
 	away := view.Away{IsWhole: run.EndedAt > 0}
 	var all []recalled
@@ -65,9 +70,7 @@ func (c *conversation) recall(ctx context.Context, run muster.Run, isAtWork bool
 		case e.Kind == journal.ToolStarted:
 			started[id] = e.Event
 		case e.Kind == journal.ToolEnded:
-			if e.Text("output") != "" {
-				all = append(all, recalled{at: e.At, started: started[id], ended: e.Event})
-			}
+			all = append(all, recalled{at: e.At, started: started[id], ended: e.Event})
 			delete(started, id)
 		}
 	}
@@ -130,15 +133,16 @@ func (c *conversation) recall(ctx context.Context, run muster.Run, isAtWork bool
 		c.face.Echo(all[last].text)
 		c.face.Print(c.paint.In(view.Faint, "..."))
 	}
-	for _, r := range all[first:] {
+	for i, r := range all {
 		switch {
+		case r.text == "":
+			c.progress.Recall(r.started, r.ended, i >= first && r.isShown()) // all have a number
+		case i < first:
 		case r.isUser:
 			c.face.Echo(r.text)
-		case r.text != "":
+		default:
 			c.face.Stream(r.text)
 			c.face.Flush()
-		default:
-			c.progress.Recall(r.started, r.ended)
 		}
 	}
 }

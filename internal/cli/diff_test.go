@@ -16,13 +16,13 @@ import (
 func TestDiffOnATerminal(t *testing.T) {
 	secrets := redact.New("k3y-one-two-3456")
 	d := team.Diff{Diff: treediff.Diff{Files: []treediff.FileChange{{File: "a.go"}}, Text: "diff --git a/a.go b/a.go\n@@ -1 +1 @@\n" +
-		"-key := send(k3y-one-two-3456, all, of, it)\n+key := send(k3y-one-two-7890, all, of, it)\n"},
+		"-key := send(k3y-one-two-3456, all, of, it, and, more)\n+key := send(k3y-one-two-7890, all, of, it, and, more)\n"},
 		Comments: []team.Comment{{File: "a.go", Line: 1, Quoted: "key", Text: "why?", To: "lead", Row: 3}}}
 	got := drawDiff(view.Screen{Paint: view.Colours(nil), Width: 80}, d, secrets)
 	if !strings.Contains(got, ";7m") || strings.Contains(ansi.Strip(got), "3456") {
 		t.Errorf("%q", got)
 	}
-	if want := "  1 +key := send(k3y-one-two-7890, all, of, it)\n  you to lead: why?\n"; !strings.HasSuffix(ansi.Strip(got), want) {
+	if want := "  1 +key := send(k3y-one-two-7890, all, of, it, and, more)\n  you to lead: why?\n"; !strings.HasSuffix(ansi.Strip(got), want) {
 		t.Errorf("%s does not end with %s", ansi.Strip(got), want)
 	}
 	got = drawDiff(view.Screen{}, d, secrets)

@@ -168,8 +168,11 @@ func (c *conversation) openCall(ctx context.Context, number string) string {
 	input := call.Input
 	e, isEdit := code.EditOf(llm.Call{Name: call.Tool, Input: call.Input})
 	if isEdit { // the difference says the rest
-		if shown := code.ReadUnified(ended.Text("output")); shown.Added+shown.Removed == e.Added+e.Removed {
-			e = shown
+		if _, isKnown := ended.Fields["added"]; isKnown {
+			if changed := code.ReadUnified(ended.Text("output")); !changed.IsCut {
+				e = changed
+			}
+			e.Added, e.Removed = int(ended.Number("added")), int(ended.Number("removed"))
 		}
 		var path struct {
 			Path string `json:"path,omitempty"`

@@ -58,7 +58,7 @@ func answerWhen(t *testing.T, s *tmuxtest.Screen, command, key string) {
 		}
 		return require.Value(strconv.Atoi(m[1]))(t)
 	}
-	s.Wait(command + `(?s:.*)y yes · n no \.\.\.`)
+	s.Wait(command + `(?s:.*)y yes · n no, why`)
 	from := waits()
 	wait.For(t, "the question stands", func() bool { return waits() > from+1 })
 	s.Keys(key)
@@ -89,7 +89,7 @@ func TestADemoIsPlayed(t *testing.T) {
 		t.Helper()
 		wait.Within(t, 10*time.Minute, what, func() bool { return strings.Contains(s.Text(), what) })
 	}
-	shows("y yes · n no ...")
+	shows("y yes · n no, why")
 	answerWhen(t, s, `Replace what Lines returns\.`, "n")
 	s.Wait(`> /reject$`)
 	s.Keys("-l", "what becomes of the callers?")

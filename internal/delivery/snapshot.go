@@ -30,8 +30,8 @@ const maxTries = 3
 func Uncommitted(ctx context.Context, repo *git.Repo) (files []string, err error) {
 	c := Checkout{repo: repo, dir: repo.Here()}
 	status, err := repo.Run(ctx, repo.Here(), "status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal",
-		"--ignore-submodules=all")
-	if err != nil || status == "" { // most often nothing is uncommitted, and git is called no more
+		"--ignore-submodules=dirty")
+	if err != nil || status == "" { // usually nothing is uncommitted, and this is the only call of git
 		return nil, err
 	}
 	for _, entry := range git.SplitNUL(status) { // XY PATH, where X says what is staged

@@ -24,7 +24,7 @@ func Ask(r muster.Request, p view.Paint, now time.Time, width int, subject func(
 	from := text.OneLine(string(r.From))
 	q := terminal.Question{ID: string(r.ID), Title: from + " asks: " + view.Question(r),
 		Note: "waits " + view.Duration(view.WaitingTime(r, now)), Keys: []terminal.Key{
-			{Name: "y", Label: "yes", Settles: true}, {Name: "n", Label: "no ..."}, {Name: "v", Label: "all"}}}
+			{Name: "y", Label: "yes", Settles: true}, {Name: "n", Label: "no, why"}, {Name: "v", Label: "view"}}}
 	plan := strings.TrimSpace(text.Clean(r.Plan))
 	switch r.Kind {
 	case muster.AskPermission:
@@ -38,20 +38,22 @@ func Ask(r muster.Request, p view.Paint, now time.Time, width int, subject func(
 	if plan != "" {
 		q.Lines = append(q.Lines, plan)
 	}
-	if r.Change != "" {
+	if e := code.ReadUnified(r.Change); len(e.Files) > 0 {
 		q.Title = from + " asks to change"
-		e := code.ReadUnified(r.Change)
 		draw := func(e code.Edit) string {
 			head := p.In(view.Plain, text.List(e.Files, 3)+"  "+e.Counts())
 			return strings.Join(append([]string{head}, EditRows(p, e, maxChangeLines, "", 0, width-4)...), "\n")
 		}
 		q.Lines, q.Brief = append(q.Lines, draw(e)), draw(e.Bare())
+	} else if r.Change != "" { // an earlier version has asked
+		q.Lines = append(q.Lines, text.Clean(r.Change))
 	}
+	isNarrow := width < narrow
 	var why []string
-	if r.Reason != "" {
+	if r.Reason != "" && !(isNarrow && r.Change != "") {
 		why = append(why, askedBy(r))
 	}
-	if r.TaskID != 0 && width >= narrow {
+	if r.TaskID != 0 && !isNarrow {
 		why = append(why, "task "+view.IDs([]muster.TaskID{r.TaskID})+" "+text.OneLine(subject(r.TaskID)))
 	}
 	if len(why) > 0 {
@@ -64,13 +66,13 @@ func Ask(r muster.Request, p view.Paint, now time.Time, width int, subject func(
 		}
 	}
 	if len(r.Asks) > 0 {
-		label := "yes, for the whole run"
+		label := "allow all of this in this run"
 		switch what := text.OneLine(r.Asks[0]); {
 		case len(r.Asks) > 1:
 		case what == "bash("+text.OneLine(r.Plan)+")":
-			label = "yes to this command in this run"
-		case width >= narrow && text.Columns(what) <= 40:
-			label = "yes to " + what + " in this run"
+			label = "allow this command in this run"
+		case text.Columns(what) <= 40:
+			label = "allow " + what + " in this run"
 		}
 		q.Keys = append(q.Keys, terminal.Key{Name: "Y", Label: label, Settles: true})
 	}

@@ -30,7 +30,8 @@ func TestAsk(t *testing.T) {
 // TestAskAboutAChange checks that the difference stands in the question, with numbers and harmless.
 func TestAskAboutAChange(t *testing.T) {
 	change := func(path, before, after string, isNew bool) string {
-		diff, _, _ := code.Unified([]code.FileChange{{Path: path, Before: before, After: after, IsNew: isNew}})
+		files := []code.FileChange{{Path: path, Before: before, After: after, IsNew: isNew}}
+		diff, _, _ := code.Unified(files, nil, 1000)
 		return diff
 	}
 	for _, c := range []struct{ change, want string }{

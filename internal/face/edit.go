@@ -26,8 +26,12 @@ func EditLines(e code.Edit, limit int, how string) []difflines.Line {
 			more--
 		}
 	}
+	what := "more changed line"
+	if e.IsNew {
+		what = "more line"
+	}
 	if more > 0 {
-		said := strings.TrimRight(text.Count(more, "more changed line")+"  "+how, " ")
+		said := strings.TrimRight(text.Count(more, what)+"  "+how, " ")
 		lines = append(lines, difflines.Line{Kind: difflines.Gap, Text: said})
 	}
 	return lines
@@ -37,7 +41,7 @@ func EditLines(e code.Edit, limit int, how string) []difflines.Line {
 // the file after the edit or, where it is removed, before. A file that is new has no signs.
 func EditRows(p view.Paint, e code.Edit, limit int, how string, indent, width int) (rows []string) {
 	lines := EditLines(e, limit, how)
-	if !slices.ContainsFunc(e.Lines, func(l difflines.Line) bool { return l.IsCode() && l.Kind != difflines.Added }) {
+	if e.IsNew {
 		lines = slices.Clone(lines) // a whole file is read as code
 		for i := range lines {
 			if lines[i].Kind == difflines.Added {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"muster"
@@ -45,6 +47,10 @@ type permits struct {
 	secrets  *redact.Secrets
 	since    float64 // when this process began to run the member
 	denials  guarded[denials]
+	// The questions of before since have lost their calls. One that a call asks again is kept, and the others are
+	// taken back once.
+	kept  sync.Map // of muster.RequestID
+	taken atomic.Bool
 }
 
 // around returns what decides whether a call may run, nil where every call may. It stands inside of the user's hooks,
@@ -77,10 +83,21 @@ func (p *permits) around(t llm.Tool, dir *workdir) func(context.Context, llm.Cal
 			}
 			d = p.settings.Decide(call, granted)
 		}
-		if d.Action == permissions.Ask {
-			if refusal, err = p.askUser(ctx, call, p.changeOf(ctx, dir, fitted), d); err != nil {
+		if d.Action != permissions.Ask {
+			p.takeBackLost(ctx)
+		}
+		for isAsked := d.Action == permissions.Ask; isAsked; {
+			change := p.changeOf(ctx, dir, fitted)
+			if refusal, err = p.askUser(ctx, call, change, d); err != nil {
 				return llm.Result{}, err
 			}
+			granted, err := p.granted(ctx)
+			if err != nil {
+				return llm.Result{}, err
+			}
+			// The answer is for the change that was shown, and the file may be another one by now.
+			isAsked = refusal == "" && p.changeOf(ctx, dir, fitted) != change &&
+				p.settings.Decide(call, granted).Action == permissions.Ask
 		}
 		if d.Action == permissions.Deny || refusal != "" {
 			return p.refuse(ctx, c, d, refusal), nil
@@ -164,18 +181,30 @@ func (p *permits) askUser(
 	return cmp.Or(r.Response, "nobody answered"), nil
 }
 
-// maxChange is how many bytes of the difference that a call makes the user is asked about at most.
+// maxChange limits the lines of the diff in a permission request, in bytes.
 const maxChange = 16_000
 
 // changeOf returns the difference that a call would make in the working directory, "" where it is none that edits
 // files. Where the call would fail the difference is what its input says.
 func (p *permits) changeOf(ctx context.Context, dir *workdir, c llm.Call) string {
 	changes := code.Preview(ctx, dir, c)
-	if e, ok := code.EditOf(c); ok && changes == nil {
-		changes = e.Changes()
+	if changes == nil {
+		return code.UnifiedCall(c, p.secrets.String, maxChange)
 	}
-	diff, _, _ := code.Unified(changes)
-	return code.CutUnified(p.secrets.String(diff), maxChange) // before it is cut: a part of a secret is not found
+	diff, _, _ := code.Unified(changes, p.secrets.String, maxChange)
+	return diff
+}
+
+// takeBackLost takes back the questions of calls that have ended with the process before this one.
+func (p *permits) takeBackLost(ctx context.Context) {
+	if p.taken.Swap(true) {
+		return
+	}
+	err := p.requests.Withdraw(ctx, p.claims.name, "its call ended before", func(r muster.Request) bool {
+		_, isKept := p.kept.Load(r.ID)
+		return r.Kind == muster.AskPermission && r.From == p.claims.name && r.CreatedAt <= p.since && !isKept
+	})
+	p.claims.diary.dropped(ctx, "taking back lost questions", err)
 }
 
 // question asks, or returns the same question of before a restart: the user sees one, whose deadline stays.
@@ -188,9 +217,11 @@ func (p *permits) question(ctx context.Context, ask muster.Request) (muster.Requ
 		isSame := r.Kind == ask.Kind && r.From == ask.From && r.TaskID == ask.TaskID && r.Reason == ask.Reason &&
 			r.Plan == ask.Plan && r.Change == ask.Change && slices.Equal(r.Asks, ask.Asks)
 		if isSame && r.CreatedAt <= p.since {
+			p.kept.Store(r.ID, true)
 			return r, nil
 		}
 	}
+	p.takeBackLost(ctx)
 	return p.requests.Ask(ctx, ask)
 }
 

@@ -131,6 +131,38 @@ func TestWhatIsAskedOutlivesItsProcess(t *testing.T) {
 	}
 }
 
+// A question whose call has ended with its process is taken back when the next one calls something else.
+func TestALostQuestionIsTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParts(t, "alice")
+		p.claim()
+		p.allowTouch(0)
+		ctx, stop := context.WithCancelCause(t.Context())
+		done := p.touch(ctx)
+		stop(muster.ErrFenced)
+		<-done
+		time.Sleep(time.Minute)
+		p.reopen(p.world.Store)
+		p.must(p.claims.find(t.Context()))
+		p.allowTouch(0)
+		if n := len(p.waiting()); n != 1 {
+			t.Errorf("%d questions wait", n)
+		}
+		list := tool.Func("bash", "runs a command", func(context.Context, struct {
+			Command string `json:"command"`
+		}) (string, error) {
+			return "", nil
+		})
+		list = tool.Wrap(list, p.toolbox.wraps.permits.around(list, p.toolbox.newWorkdir()))
+		if _, err := list.Run(t.Context(), llm.Call{ID: "2", Name: "bash", Input: []byte(`{"command":"ls"}`)}, nil); err != nil {
+			t.Error(err)
+		}
+		if all := p.waiting(); len(all) != 0 {
+			t.Errorf("%+v wait", all)
+		}
+	})
+}
+
 // The same plan for the same claim is one request until it is rejected. Any other is a new one.
 func TestAPlanIsAskedOnce(t *testing.T) {
 	p := newParts(t, "alice")
@@ -313,12 +345,12 @@ func TestAnEditIsAskedAboutWithItsChange(t *testing.T) {
 		done := make(chan error, 1)
 		go func() {
 			_, err := audited.Run(t.Context(), llm.Call{ID: "1", Name: "write_file",
-				Input: []byte(`{"path":"key","content":"` + strings.Repeat("a", maxChange-60) + secret + `"}`)}, nil)
+				Input: []byte(`{"path":"key","content":"` + strings.Repeat("a", 490) + secret + `"}`)}, nil)
 			done <- err
 		}()
 		time.Sleep(time.Minute)
 		all := p.waiting()
-		if len(all) != 1 || !strings.HasPrefix(all[0].Change, "--- /dev/null\n+++ b/key\n@@ -0,0 +1 @@\n") ||
+		if len(all) != 1 || !strings.HasPrefix(all[0].Change, "--- /dev/null\n+++ b/key\n@@ -0,0 +1,1 @@\n") ||
 			strings.Contains(all[0].Change, secret[:4]) {
 			t.Fatalf("%+v wait", all)
 		}

@@ -74,7 +74,7 @@ func (w *wrappers) hideSecrets(ctx context.Context, c llm.Call, next tool.Next) 
 	return w.secrets.Result(r), w.secrets.Error(err)
 }
 
-// maxEventDiff is how many bytes of the difference that a call makes its event has.
+// maxEventDiff limits the lines of the diff in a tool.ended event, in bytes.
 const maxEventDiff = 4000
 
 // audit runs a call between the two events that tell of it. A call that the end of the process has cut off stays open
@@ -96,9 +96,8 @@ func (w *wrappers) audit(ctx context.Context, c llm.Call, next tool.Next, hasRec
 	case failed:
 		changes = nil
 	case len(changes) > 0:
-		diff, added, removed := code.Unified(changes)
-		end["added"], end["removed"] = added, removed
-		end["output"] = code.CutUnified(w.secrets.String(diff), maxEventDiff)
+		diff, added, removed := code.Unified(changes, w.secrets.String, maxEventDiff)
+		end["output"], end["added"], end["removed"] = diff, added, removed
 	}
 	if len(r.Parts) > 0 && changes == nil { // further parts are instructions and notes
 		if said, ok := r.Parts[0].(llm.Text); ok {

@@ -219,10 +219,15 @@ func (s *screen) questionRows(height int) []string {
 	}
 	var keys []string
 	if ansi.StringWidthWc(foot) > width-6 { // the edge has no room for the keys
-		// A key and what it does stay on one row.
+		// A key and what it does stay on one row, if there is room.
 		const blank = "\u00a0"
-		each := strings.ReplaceAll(strings.ReplaceAll(foot, " ", blank), blank+"·"+blank, " · ")
-		for _, row := range text.Wrap(each, width-4) {
+		all := strings.Split(foot, " · ")
+		for i, key := range all {
+			if ansi.StringWidthWc(key) <= width-4 {
+				all[i] = strings.ReplaceAll(key, " ", blank)
+			}
+		}
+		for _, row := range text.Wrap(strings.Join(all, " · "), width-4) {
 			keys = append(keys, strings.TrimSuffix(strings.ReplaceAll(row, blank, " "), " ·"))
 		}
 		foot = ""
@@ -233,11 +238,11 @@ func (s *screen) questionRows(height int) []string {
 	if most -= len(rest); len(body) > most && q.Brief != "" {
 		body = text.WrapColoured(q.Brief, width-4, s.options.Colour)
 	}
-	if len(body) > most {
+	if len(body) > most && most > 1 {
 		more := fmt.Sprintf("... %d more rows", len(body)-most+1)
 		body = append(body[:most-1], s.paint(faint, more))
 	}
-	body = slices.Concat(body, rest, keys)
+	body = slices.Concat(body[:min(len(body), most)], rest, keys)
 	body = body[:min(len(body), height-2)]
 	return frame{s.options.Accent, title, note, foot}.draw(s, body, width)
 }

@@ -131,8 +131,8 @@ type Terminal struct {
 	in      *os.File
 	state   *term.State   // the mode of the terminal before Open
 	refresh chan struct{} // holds a token when the status is to be asked for at once
-	// done is closed when bubbletea has ended and the terminal is restored, and asked when Options.Status is called no
-	// more.
+	// done is closed when bubbletea has ended and the terminal is restored, and asked after the last call of
+	// Options.Status.
 	done, asked chan struct{}
 
 	closedEvent sync.Once // Closed is sent at most once
@@ -345,12 +345,16 @@ func (t *Terminal) close() error {
 		case <-time.After(minStatusInterval):
 		}
 	}
+	late := time.After(closeTimeout)
 	select {
 	case <-t.done:
-		<-t.asked // its caller may change what it asks about
-		return t.runErr
-	case <-time.After(closeTimeout): // the terminal takes no output, as after Ctrl-S on a serial line
+	case <-late: // the terminal takes no output, as after Ctrl-S on a serial line
 		_ = term.Restore(t.in.Fd(), t.state)
 		return errors.New("the terminal did not take the last output")
 	}
+	select {
+	case <-t.asked: // the caller may change what Options.Status reads
+	case <-late:
+	}
+	return t.runErr
 }

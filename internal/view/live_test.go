@@ -68,7 +68,7 @@ func TestOpenTasksAreNotAllNamed(t *testing.T) {
 	if len(got) != 11 {
 		t.Fatalf("%d lines: %q", len(got), got)
 	}
-	same(t, strings.Join(got[:2], "\n"), " 199  a l...  working\n   1  a l...  ready")
+	same(t, strings.Join(got[:2], "\n"), " 199  a l...  stopped\n   1  a l...  ready")
 	same(t, got[10], "      and 190 more: muster task list")
 	same(t, strings.Join(OpenTasks(open[:1], 12, "x"), "\n"), "   1  a long one    ready")
 	if all := OpenTasks(open[:10], 12, "x"); len(all) != 10 {

@@ -20,7 +20,11 @@ func OpenTasks(open []muster.Task, subject int, command string) (lines []string)
 		slices.DeleteFunc(slices.Clone(open), func(t muster.Task) bool { return !isPending(t) })...)
 	for _, t := range ranked[:min(len(ranked), maxOpenTasks)] {
 		name := text.PadColumns(text.CutColumns(text.OneLine(t.Subject), subject), subject)
-		lines = append(lines, fmt.Sprintf("%4d  %s  %s", t.ID, name, TaskWord(t)))
+		word := TaskWord(t)
+		if word == string(LookWorking) || word == string(LookLanding) { // nobody is at work
+			word = string(LookStopped)
+		}
+		lines = append(lines, fmt.Sprintf("%4d  %s  %s", t.ID, name, word))
 	}
 	if more := len(ranked) - maxOpenTasks; more > 0 {
 		lines = append(lines, fmt.Sprintf("      and %d more: %s", more, command))

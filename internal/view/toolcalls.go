@@ -63,13 +63,13 @@ func (p *Progress) toolLine(e muster.Event) (l Line) {
 	return l
 }
 
-// Recall shows the line of a call of the lead that has ended before the progress began. started has no fields where its
-// beginning is not known.
-func (p *Progress) Recall(started, ended muster.Event) {
+// Recall numbers a call of the lead that has ended before the progress began, and shows its line if isShown. started
+// has no fields where its beginning is not known.
+func (p *Progress) Recall(started, ended muster.Event, isShown bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.toolLine(started)
-	if l := p.toolLine(ended); l.Show {
+	if l := p.toolLine(ended); l.Show && isShown {
 		l.isOld = true
 		p.enqueue(queuedLine{at: muster.Time(ended.At), line: l})
 	}

@@ -45,7 +45,7 @@ func TestARecalledCall(t *testing.T) {
 	p := NewProgress(Options{OnlyLines: true, Print: func(s string) { printed.WriteString(s) }, Start: muster.Time(100_000),
 		Below: func(muster.Event, int) (string, []string) { return "", []string{"         OK"} }})
 	ended := at(journal.ToolEnded, "lead", 0, "tool", "bash", "call", "c1")
-	p.Recall(at(journal.ToolStarted, "lead", 0, "tool", "bash", "call", "c1", "text", "make"), ended)
+	p.Recall(at(journal.ToolStarted, "lead", 0, "tool", "bash", "call", "c1", "text", "make"), ended, true)
 	same(t, printed.String(), "\n "+muster.Time(ended.At).Local().Format("15:04")+" bash  make  [1]\n         OK\n")
 	if e, ok := p.Call(1); !ok || e.Text("call") != "c1" {
 		t.Errorf("the call %v", e)

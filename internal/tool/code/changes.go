@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
 
 	"muster/internal/difflines"
+	"muster/internal/editdist"
 	"muster/internal/text"
 	"muster/llm"
 )
@@ -40,7 +42,7 @@ func WithChanges(ctx context.Context, note func([]FileChange)) context.Context {
 // for one that would fail.
 func Preview(ctx context.Context, p Place, c llm.Call) (changes []FileChange) {
 	ctx = context.WithValue(ctx, changesKey{}, changesNote{func(all []FileChange) { changes = all }, true})
-	t := newToolset(p, nil, nil, Options{}) // which has seen no file, and so refuses none
+	t := newToolset(p, nil, nil, Options{}) // it has no record of reads, so it refuses no file
 	// Each of them ends with an error, at the latest with errPreview.
 	switch c = AsPatch(c); c.Name {
 	case "edit_file":
@@ -64,7 +66,7 @@ func isPreview(ctx context.Context) bool {
 	return n.isPreview
 }
 
-// noteChanges tells who asked for it what a call is about to write. An error means that it must not.
+// noteChanges reports changes to the observer of the context. After an error the caller must not write.
 func noteChanges(ctx context.Context, changes ...FileChange) error {
 	n, _ := ctx.Value(changesKey{}).(changesNote)
 	if n.note != nil {
@@ -76,14 +78,31 @@ func noteChanges(ctx context.Context, changes ...FileChange) error {
 	return nil
 }
 
-// maxDiffed is how many bytes a file has at most, before and after together, that is compared.
-const maxDiffed = 1 << 20
+const (
+	maxDiffed    = 1 << 20 // bytes before and after, between what the two have in common, that are compared
+	maxDiffLine  = 500     // bytes of a line
+	maxDiffFiles = 200     // files that are named
+)
 
-// Unified returns changes as a unified diff, and how many lines are added and removed. A file that is too long to be
-// compared has its head only. Line ends are no difference.
-func Unified(changes []FileChange) (diff string, added, removed int) {
+// What stands in a unified diff where something is not shown. Other programs skip such lines.
+const (
+	notShown  = "... +%d -%d not shown"
+	moreFiles = " more files"
+	onlyEnds  = "... only the ends of lines change"
+	asCalled  = "... as the call says: it does not fit the files of this moment"
+)
+
+// Unified returns changes as a unified diff, and how many lines are added and removed. hide removes secrets from it;
+// nil: it has none. What is longer than most bytes is not shown, but each file is named, up to maxDiffFiles, with the
+// number of lines that are not shown. Long lines are cut.
+func Unified(changes []FileChange, hide func(string) string, most int) (diff string, added, removed int) {
 	var b strings.Builder
-	for _, c := range changes {
+	for i, c := range changes {
+		lines, come, gone := c.lines(hide)
+		added, removed = added+come, removed+gone
+		if i >= maxDiffFiles {
+			continue
+		}
 		from, to := "a/"+text.OneLine(c.Path), "b/"+text.OneLine(c.Path)
 		switch {
 		case c.IsNew:
@@ -93,39 +112,137 @@ func Unified(changes []FileChange) (diff string, added, removed int) {
 		case c.From != "":
 			from = "a/" + text.OneLine(c.From)
 		}
-		before, after := wholeLines(c.Before), wholeLines(c.After)
-		if len(before)+len(after) > maxDiffed {
-			before, after = "", ""
+		head := fmt.Sprintf("--- %s\n+++ %s\n", from, to)
+		if hide != nil {
+			head = hide(head)
 		}
-		edits := udiff.Lines(before, after)
-		for _, x := range edits {
-			removed += strings.Count(before[x.Start:x.End], "\n")
-			added += strings.Count(x.New, "\n")
+		b.WriteString(head)
+		if come+gone == 0 && c.Before != c.After {
+			b.WriteString(onlyEnds + "\n")
 		}
-		one, _ := udiff.ToUnified(from, to, before, edits, contextLines) // which fails for edits of another text
-		if one == "" {
-			one = fmt.Sprintf("--- %s\n+++ %s\n", from, to)
+		for _, h := range hunks(lines) {
+			h, room := h.cut(most)
+			most = room
+			come, gone = come-h.count(difflines.Added), gone-h.count(difflines.Removed)
+			h.write(&b)
 		}
-		b.WriteString(one)
+		if come+gone > 0 {
+			fmt.Fprintf(&b, notShown+"\n", come, gone)
+		}
+	}
+	if n := len(changes) - maxDiffFiles; n > 0 {
+		fmt.Fprintf(&b, "... %d%s\n", n, moreFiles)
 	}
 	return b.String(), added, removed
 }
 
-// CutUnified returns the beginning of a text of Unified: whole lines, and one that says that there are more.
-func CutUnified(diff string, most int) string {
-	if len(diff) <= most {
-		return diff
+// lines returns the lines of the difference with some context, and the heads of its hunks. There are none where the
+// difference is too long to be compared.
+func (c *FileChange) lines(hide func(string) string) (lines []difflines.Line, added, removed int) {
+	before, after := wholeLines(c.Before), wholeLines(c.After)
+	// Only what lies between the common ends is compared, with the lines of context around it.
+	head, tail := editdist.CommonEnds([]byte(before), []byte(after))
+	from, to := head, len(before)-tail
+	for range contextLines + 1 {
+		from = strings.LastIndexByte(before[:max(from, 0)], '\n')
+		to += strings.IndexByte(before[to:], '\n') + 1
 	}
-	diff = diff[:most]
-	return diff[:strings.LastIndexByte(diff, '\n')+1] + "... more\n"
+	from++
+	offset := strings.Count(before[:from], "\n")
+	after = after[from : len(after)-(len(before)-to)]
+	before = before[from:to]
+	if len(before)+len(after) > maxDiffed {
+		return nil, strings.Count(after, "\n"), strings.Count(before, "\n")
+	}
+	edits := udiff.Lines(before, after)
+	for _, x := range edits {
+		removed += strings.Count(before[x.Start:x.End], "\n")
+		added += strings.Count(x.New, "\n")
+	}
+	diff, _ := udiff.ToUnified("", "", before, edits, contextLines) // it fails only for edits of another text
+	if hide != nil {
+		diff = hide(diff)
+	}
+	for _, l := range difflines.Parse(diff, nil) {
+		if l.IsCode() {
+			if l.Old > 0 {
+				l.Old += offset
+			}
+			if l.New > 0 {
+				l.New += offset
+			}
+		}
+		if l.IsCode() || l.Kind == difflines.Hunk {
+			lines = append(lines, l)
+		}
+	}
+	return lines, added, removed
 }
 
-// ReadUnified returns the difference that a text of Unified has, which may end early. The only file of one has no head.
+// diffHunk is a part of a difference: lines that follow each other in the file.
+type diffHunk []difflines.Line
+
+// hunks returns the hunks of lines, without their heads.
+func hunks(lines []difflines.Line) (all []diffHunk) {
+	for _, l := range lines {
+		if l.Kind == difflines.Hunk {
+			all = append(all, nil)
+		} else {
+			all[len(all)-1] = append(all[len(all)-1], l)
+		}
+	}
+	return all
+}
+
+// cut returns the first lines of the hunk that have at most so many bytes, each at most maxDiffLine, and how much room
+// is left: none where a line was left out.
+func (h diffHunk) cut(most int) (_ diffHunk, room int) {
+	for i := range h {
+		h[i].Text = text.CutBytes(h[i].Text, maxDiffLine)
+		if most -= len(h[i].Text) + 2; most < 0 {
+			return h[:i], 0
+		}
+	}
+	return h, most
+}
+
+func (h diffHunk) count(kinds ...difflines.Kind) (n int) {
+	for i := range h {
+		if slices.Contains(kinds, h[i].Kind) {
+			n++
+		}
+	}
+	return n
+}
+
+// write writes the hunk with its head, unless it has no line that changes.
+func (h diffHunk) write(b *strings.Builder) {
+	if h.count(difflines.Added, difflines.Removed) == 0 {
+		return
+	}
+	side := func(kind difflines.Kind, number func(difflines.Line) int) string {
+		n, first := h.count(difflines.Context, kind), 0
+		for _, l := range h {
+			if first = number(l); first > 0 {
+				break
+			}
+		}
+		return fmt.Sprintf("%d,%d", first, n)
+	}
+	fmt.Fprintf(b, "@@ -%s +%s @@\n", side(difflines.Removed, func(l difflines.Line) int { return l.Old }),
+		side(difflines.Added, func(l difflines.Line) int { return l.New }))
+	for _, l := range h {
+		fmt.Fprintf(b, "%s%s\n", l.Sign(), l.Text)
+	}
+}
+
+// ReadUnified returns the difference that a text of Unified has. That of one file has no line of kind File.
 func ReadUnified(diff string) (e Edit) {
-	from, name := "", ""
+	from, name, isAsCalled := "", "", strings.HasPrefix(diff, asCalled)
 	for _, l := range difflines.Parse(diff, nil) {
-		file, isNew := strings.CutPrefix(l.Text, "+++ ")
-		switch {
+		file, isName := strings.CutPrefix(l.Text, "+++ ")
+		var added, removed int
+		switch n, _ := fmt.Sscanf(l.Text, notShown, &added, &removed); {
 		case l.IsCode():
 			l.File = name
 			switch l.Kind {
@@ -134,32 +251,40 @@ func ReadUnified(diff string) (e Edit) {
 			case difflines.Removed:
 				e.Removed++
 			}
+			if isAsCalled {
+				l.Old, l.New = 0, 0
+			}
 			e.Lines = append(e.Lines, l)
 		case l.Kind == difflines.Hunk:
 			if n := len(e.Lines); n > 0 && e.Lines[n-1].Kind != difflines.File {
 				e.Lines = append(e.Lines, difflines.Line{Kind: difflines.Gap})
 			}
-		case isNew:
+		case isName:
 			name = strings.TrimPrefix(file, "b/")
 			said := name
 			switch old := strings.TrimPrefix(from, "a/"); {
 			case from == "/dev/null":
-				said += " (new)"
+				said += isNewFile
 			case file == "/dev/null":
-				name, said = old, old+" (deleted)"
+				name, said = old, old+isGoneFile
 			case old != name:
-				said = old + " → " + name
+				said = old + isMovedTo + name
 			}
 			e.Files = append(e.Files, said)
 			e.Lines = append(e.Lines, difflines.Line{Kind: difflines.File, File: name, Text: said})
 		case strings.HasPrefix(l.Text, "--- "):
 			from = l.Text[len("--- "):]
-		case strings.HasPrefix(l.Text, "..."):
-			e.Lines = append(e.Lines, difflines.Line{Kind: difflines.Gap, Text: "more"})
+		case n == 2:
+			e.Added, e.Removed, e.IsCut = e.Added+added, e.Removed+removed, true
+			e.Lines = append(e.Lines, difflines.Line{Kind: difflines.Gap, Text: l.Text[len("... "):]})
+		case strings.HasPrefix(l.Text, "... "):
+			e.IsCut = e.IsCut || strings.HasSuffix(l.Text, moreFiles)
+			e.Lines = append(e.Lines, difflines.Line{Kind: difflines.Meta, Text: l.Text})
 		}
 	}
 	if len(e.Files) == 1 {
-		e.Lines = e.Lines[1:]
+		e.IsNew = from == "/dev/null"
+		e.Lines = slices.DeleteFunc(e.Lines, func(l difflines.Line) bool { return l.Kind == difflines.File })
 	}
 	difflines.Mark(e.Lines)
 	return e

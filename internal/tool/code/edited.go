@@ -21,7 +21,16 @@ type Edit struct {
 	Files   []string // of ReadUnified: the names, with what else happens to the files, such as "a.go (new)"
 	Added   int
 	Removed int
+	// Of ReadUnified: it is one file, which is new; some lines are not shown.
+	IsNew, IsCut bool
 }
+
+// What else happens to a file stands behind its name.
+const (
+	isNewFile  = " (new)"
+	isGoneFile = " (deleted)"
+	isMovedTo  = " → "
+)
 
 // EditOf returns the difference that a call makes. ok is false for calls of other tools, and for input that the tool
 // refuses to read.
@@ -84,11 +93,11 @@ func (e *Edit) addPatched(f *patchFile) {
 	path := name
 	switch {
 	case f.isAdd:
-		name += " (new)"
+		name += isNewFile
 	case f.isGone:
-		name += " (deleted)"
+		name += isGoneFile
 	case f.to != "" && f.to != f.path:
-		name += " → " + f.to
+		name += isMovedTo + f.to
 	}
 	e.Lines = append(e.Lines, difflines.Line{Kind: difflines.File, File: path, Text: name})
 	e.addFile(path, f.content.String())
@@ -179,7 +188,7 @@ func (e Edit) Preview(n int) (lines []difflines.Line) {
 		}
 		isGap = false
 		lines = append(lines, l)
-		if isChange(i) || l.Kind == difflines.Context && shown == len(lines)-1 {
+		if isChange(i) || l.Kind == difflines.Meta || l.Kind == difflines.Context && shown == len(lines)-1 {
 			shown = len(lines)
 		}
 	}
@@ -208,11 +217,18 @@ func (e Edit) Counts() string {
 	return fmt.Sprintf("+%d -%d", e.Added, e.Removed)
 }
 
-// Changes returns the files that the difference tells, as far as it does: without the lines around it.
+// Changes returns the files of the difference, as far as it tells: without the lines around those that change.
 func (e Edit) Changes() (all []FileChange) {
 	for _, l := range e.Lines {
 		if n := len(all); l.File != "" && (n == 0 || all[n-1].Path != l.File) {
-			all = append(all, FileChange{Path: l.File})
+			c := FileChange{Path: l.File}
+			if l.Kind == difflines.File {
+				c.IsNew, c.IsGone = strings.HasSuffix(l.Text, isNewFile), strings.HasSuffix(l.Text, isGoneFile)
+				if from, to, isMoved := strings.Cut(l.Text, isMovedTo); isMoved {
+					c.From, c.Path = from, to
+				}
+			}
+			all = append(all, c)
 		}
 		if !l.IsCode() {
 			continue
@@ -226,4 +242,14 @@ func (e Edit) Changes() (all []FileChange) {
 		}
 	}
 	return all
+}
+
+// UnifiedCall is Unified for a call that does not fit the files of this moment, by what its input says.
+func UnifiedCall(c llm.Call, hide func(string) string, most int) string {
+	e, ok := EditOf(c)
+	if !ok {
+		return ""
+	}
+	diff, _, _ := Unified(e.Changes(), hide, most)
+	return asCalled + "\n" + diff
 }

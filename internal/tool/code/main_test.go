@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"muster/internal/proc"
 	"muster/internal/testing/require"
@@ -16,6 +17,7 @@ import (
 
 func TestMain(m *testing.M) {
 	proc.GuardMain()
+	syntaxTimeout = 20 * time.Second
 	os.Exit(m.Run())
 }
 

@@ -96,23 +96,31 @@ func (s *staging) close() {
 	}
 }
 
-// changes returns what the patch changes. A file that is moved is one change.
+// changes returns what the patch changes. A file that is moved to where none was is one change.
 func (s *staging) changes() (all []FileChange) {
-	moved := map[*stagedFile]bool{}
+	movedFrom, isMoved := map[*stagedFile]*stagedFile{}, map[*stagedFile]bool{}
 	for _, f := range s.files {
-		moved[f.from] = true
+		from := f.from
+		for from != nil && from.info == nil { // it was moved before, or made by this patch
+			from = from.from
+		}
+		if from != nil && from.isGone && !isMoved[from] && f.info == nil && !f.isGone {
+			movedFrom[f], isMoved[from] = from, true
+		}
 	}
 	for _, f := range s.files {
 		c := FileChange{Path: f.show, Before: f.before, After: f.after, IsNew: f.info == nil, IsGone: f.isGone}
-		switch {
-		case moved[f] || f.isGone && f.info == nil:
+		switch from := movedFrom[f]; {
+		case isMoved[f] || f.isGone && f.info == nil:
 			continue
 		case f.isGone:
 			c.After = ""
-		case f.from != nil:
-			c.From, c.Before, c.IsNew = f.from.show, f.from.before, false
+		case from != nil:
+			c.From, c.Before, c.IsNew = from.show, from.before, false
 		}
-		all = append(all, c)
+		if c.IsNew || c.IsGone || c.From != "" || c.Before != c.After {
+			all = append(all, c)
+		}
 	}
 	return all
 }

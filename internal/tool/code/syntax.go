@@ -121,12 +121,14 @@ func yamlErrors(text string) []string {
 	return nil
 }
 
+// syntaxTimeout limits all runs of programs after one change. Tests give a busy machine more.
+var syntaxTimeout = 5 * time.Second
+
 // The limits of a check by a program. One that meets a limit says nothing.
 const (
-	syntaxTimeout     = 5 * time.Second // of all runs after one change
-	maxCheckerOutput  = 2 << 20         // bytes; node prints the whole line that it does not like
-	maxSyntaxMessage  = 300             // bytes of one message
-	pythonSyntaxError = 3               // exit status
+	maxCheckerOutput  = 2 << 20 // bytes; node prints the whole line that it does not like
+	maxSyntaxMessage  = 300     // bytes of one message
+	pythonSyntaxError = 3       // exit status
 )
 
 // pythonCheck compiles what it reads, without running it or writing it anywhere.
