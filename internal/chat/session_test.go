@@ -16,6 +16,7 @@ import (
 	"muster/internal/commands"
 	"muster/internal/terminal"
 	"muster/internal/testing/require"
+	"muster/journal"
 	"muster/llm"
 	"muster/loop"
 	"muster/team"
@@ -54,6 +55,7 @@ type lead struct {
 	heard   []string
 	turn    bool // it has one
 	resting bool
+	done    bool // nothing is left to do
 	closed  bool
 	changed chan struct{}
 }
@@ -74,7 +76,7 @@ func (l *lead) Close()          { l.mu.Lock(); defer l.mu.Unlock(); l.closed = t
 func (l *lead) Resting() (resting, done bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.resting, false
+	return l.resting, l.done
 }
 
 func (l *lead) Changed() <-chan struct{} { return l.changed }
@@ -165,6 +167,32 @@ func TestFirstWordsAreTheGoal(t *testing.T) {
 		if !strings.Contains(b.String(), "too long\n  say less") { // the lead refuses the long line
 			t.Errorf("what is shown:\n%s", b.paper)
 		}
+	})
+}
+
+// TestWhatIsNotTaken is said when nothing is left to do, once for what has landed.
+func TestWhatIsNotTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events := make(chan team.Event)
+		b := start(t, func(s *Session) {
+			s.Events = func(context.Context) <-chan team.Event { return events }
+			s.Untaken = func(context.Context) string { return "not in main" }
+		})
+		said := func() int { synctest.Wait(); return strings.Count(b.String(), "not in main") }
+		b.done = true
+		if b.rests(); said() != 0 {
+			t.Error("it is said before anything has landed")
+		}
+		var landed team.StateEvent
+		landed.Entry.Event = muster.Event{Kind: journal.TaskCompleted, Task: 1}
+		events <- landed
+		for range 2 {
+			if b.rests(); said() != 1 {
+				t.Errorf("it is said %d times", said())
+			}
+		}
+		b.types("/quit")
+		<-b.ended
 	})
 }
 
