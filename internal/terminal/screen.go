@@ -384,6 +384,9 @@ func (s *screen) View() tea.View {
 	} else {
 		rows = append(rows, s.statusRowsIn(room)...)
 	}
+	if isFramed && len(rows) == 0 && !s.endsBlank && s.block != none {
+		rows = []string{""} // between what was printed and the frame
+	}
 	rows = append(rows, question...)
 	if spare := s.maxViewHeight() - len(rows) - len(inputRows) - len(menu); !s.input.IsEmpty() {
 		rows = append(make([]string, min(max(s.above-len(rows), 0), spare)), rows...)
