@@ -44,8 +44,8 @@ const (
 	// and dollars: null where the price is not known; left out where nothing has a price
 	ToolStarted = "tool.started" // tool, call: its id, text: what it does in few words
 	// tool, call, seconds without waiting for answers, error: "" when it went well, output: some lines of what a
-	// command has printed; of an edit its unified diff, as docs/json.md describes, up to
-	// 4,000 bytes, and added, removed: lines
+	// command has printed; of an edit the diff that docs/json.md describes, up to 4,000 bytes of lines, and added and
+	// removed, the numbers of lines
 	ToolEnded = "tool.ended"
 	// and not_started: true where the shell has not found the command or could not start it
 	ModelRetry = "model.retry" // text: why it waits; until: Unix seconds

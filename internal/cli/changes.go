@@ -59,6 +59,11 @@ func askChanges(ctx context.Context, a *App, j Job) (team.Changes, error) {
 	if err != nil || len(u.Files) == 0 || u.Why != "" { // why not is a note of the run
 		return j.How.Changes, err
 	}
+	for hasTyped(f) { // what was typed before the question is no answer
+		if _, err := readBytes(ctx, f, 4096); err != nil {
+			return 0, err
+		}
+	}
 	target := text.OneLine(u.Target)
 	takes := "muster merge brings it to your branch"
 	if u.Branch != "" {

@@ -152,9 +152,9 @@ func (c *conversation) run(ctx context.Context) error {
 	return c.end(ctx, s, how, err)
 }
 
-// hasStopped reports whether a run goes on here. On a terminal that is also one that stopped with no task open; what
-// comes from a pipe begins a run of its own there, as muster run does. The board, which takes its time where tasks are
-// many, is read only where the record of the run does not say enough.
+// hasStopped reports whether a stopped run can go on here. On a terminal that is also one that stopped with no task
+// open; what comes from a pipe begins a run of its own there, as muster run does. The board, which takes its time where
+// tasks are many, is read only where the record of the run does not say enough.
 func (c *conversation) hasStopped(ctx context.Context) (bool, error) {
 	isTerminal := c.app.terminalIn() != nil
 	if run, err := c.LastRun(ctx); err != nil || isTerminal && run.EndedAt == 0 {

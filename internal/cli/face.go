@@ -167,12 +167,12 @@ func (c *conversation) openCall(ctx context.Context, number string) string {
 	}
 	input := call.Input
 	e, isEdit := code.EditOf(llm.Call{Name: call.Tool, Input: call.Input})
+	said := "as the call says"
 	if isEdit { // the difference says the rest
 		if _, isKnown := ended.Fields["added"]; isKnown {
 			if changed := code.ReadUnified(ended.Text("output")); !changed.IsCut {
-				e = changed
+				e, said = changed, "changes "+changed.Counts()
 			}
-			e.Added, e.Removed = int(ended.Number("added")), int(ended.Number("removed"))
 		}
 		var path struct {
 			Path string `json:"path,omitempty"`
@@ -181,10 +181,10 @@ func (c *conversation) openCall(ctx context.Context, number string) string {
 		input, _ = json.Marshal(path)    // a string always can be
 	}
 	whole := view.ToolCall(c.paint, call.Tool, input, call.Output, call.HasEnded, call.IsError)
-	if isEdit {
+	if isEdit && !call.IsError {
 		width, _ := view.TerminalWidth(c.app.Stdout)
 		rows := face.EditRows(c.paint, e, 0, "", editIndent, max(width, 160))
-		whole += "\n  " + c.paint.In(view.Faint, "changes "+e.Counts()) + "\n" + strings.Join(rows, "\n")
+		whole += "\n  " + c.paint.In(view.Faint, said) + "\n" + strings.Join(rows, "\n")
 	}
 	return whole
 }

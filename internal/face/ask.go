@@ -85,7 +85,13 @@ func askedBy(r muster.Request) string {
 	reason := text.OneLine(r.Reason)
 	// The part of the command stands before its rule, in which there may be brackets too.
 	i := strings.LastIndex(reason, " (")
-	for i > 0 && r.Change == "" && !strings.Contains(text.OneLine(r.Plan), reason[:i]) {
+	isSplit := func(i int) bool {
+		if r.Change != "" {
+			return strings.Count(reason[i:], "(") >= strings.Count(reason[i:], ")")
+		}
+		return strings.Contains(text.OneLine(r.Plan), reason[:i])
+	}
+	for i > 0 && !isSplit(i) {
 		i = strings.LastIndex(reason[:i], " (")
 	}
 	if i <= 0 {

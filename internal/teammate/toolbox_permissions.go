@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"muster"
@@ -47,10 +46,10 @@ type permits struct {
 	secrets  *redact.Secrets
 	since    float64 // when this process began to run the member
 	denials  guarded[denials]
-	// The questions of before since have lost their calls. One that a call asks again is kept, and the others are
-	// taken back once.
-	kept  sync.Map // of muster.RequestID
-	taken atomic.Bool
+	// Questions older than since belong to calls of an earlier process. One that a call asks again is kept, and the
+	// others are taken back when the member is done with its task.
+	old  sync.Mutex
+	kept map[muster.RequestID]bool
 }
 
 // around returns what decides whether a call may run, nil where every call may. It stands inside of the user's hooks,
@@ -83,12 +82,13 @@ func (p *permits) around(t llm.Tool, dir *workdir) func(context.Context, llm.Cal
 			}
 			d = p.settings.Decide(call, granted)
 		}
-		if d.Action != permissions.Ask {
+		if slices.Contains([]string{"complete_task", "release_task"}, spec.Name) {
 			p.takeBackLost(ctx)
 		}
-		for isAsked := d.Action == permissions.Ask; isAsked; {
+		note := ""
+		for isAsked := d.Action == permissions.Ask; isAsked; note = code.ChangedSince {
 			change := p.changeOf(ctx, dir, fitted)
-			if refusal, err = p.askUser(ctx, call, change, d); err != nil {
+			if refusal, err = p.askUser(ctx, call, note+change, d); err != nil {
 				return llm.Result{}, err
 			}
 			granted, err := p.granted(ctx)
@@ -197,32 +197,43 @@ func (p *permits) changeOf(ctx context.Context, dir *workdir, c llm.Call) string
 
 // takeBackLost takes back the questions of calls that have ended with the process before this one.
 func (p *permits) takeBackLost(ctx context.Context) {
-	if p.taken.Swap(true) {
-		return
-	}
+	p.old.Lock()
+	defer p.old.Unlock()
 	err := p.requests.Withdraw(ctx, p.claims.name, "its call ended before", func(r muster.Request) bool {
-		_, isKept := p.kept.Load(r.ID)
-		return r.Kind == muster.AskPermission && r.From == p.claims.name && r.CreatedAt <= p.since && !isKept
+		return r.Kind == muster.AskPermission && r.From == p.claims.name && r.CreatedAt <= p.since && !p.kept[r.ID]
 	})
 	p.claims.diary.dropped(ctx, "taking back lost questions", err)
 }
 
 // question asks, or returns the same question of before a restart: the user sees one, whose deadline stays.
 func (p *permits) question(ctx context.Context, ask muster.Request) (muster.Request, error) {
+	r, isKept, err := p.askedBefore(ctx, ask)
+	if err != nil || isKept {
+		return r, err
+	}
+	return p.requests.Ask(ctx, ask)
+}
+
+// askedBefore returns the pending question of an earlier process that is the same.
+func (p *permits) askedBefore(ctx context.Context, ask muster.Request) (_ muster.Request, isKept bool, err error) {
+	p.old.Lock()
+	defer p.old.Unlock()
 	pending, err := p.requests.Pending(ctx)
 	if err != nil {
-		return ask, err
+		return ask, false, err
 	}
 	for _, r := range pending {
 		isSame := r.Kind == ask.Kind && r.From == ask.From && r.TaskID == ask.TaskID && r.Reason == ask.Reason &&
 			r.Plan == ask.Plan && r.Change == ask.Change && slices.Equal(r.Asks, ask.Asks)
 		if isSame && r.CreatedAt <= p.since {
-			p.kept.Store(r.ID, true)
-			return r, nil
+			if p.kept == nil {
+				p.kept = map[muster.RequestID]bool{}
+			}
+			p.kept[r.ID] = true
+			return r, true, nil
 		}
 	}
-	p.takeBackLost(ctx)
-	return p.requests.Ask(ctx, ask)
+	return ask, false, nil
 }
 
 func reason(d permissions.Decision) string {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,7 @@ import (
 	"muster"
 	"muster/internal/board"
 	"muster/internal/permissions"
+	"muster/internal/tool/code"
 	"muster/journal"
 	"muster/llm"
 	"muster/tool"
@@ -131,7 +134,53 @@ func TestWhatIsAskedOutlivesItsProcess(t *testing.T) {
 	}
 }
 
-// A question whose call has ended with its process is taken back when the next one calls something else.
+// An answer is for the change that was shown: where the file is another one by then, the question is asked again.
+func TestAnAnswerIsForTheChangeThatWasShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParts(t, "alice")
+		p.claim()
+		w := p.toolbox.wraps
+		r, err := permissions.ParseRule(permissions.Ask, "edit_file", "config.yaml")
+		p.must(err)
+		w.permits.settings = permissions.Settings{Policy: permissions.Policy{Rules: []permissions.Rule{r}}}
+		dir := p.toolbox.newWorkdir()
+		at, err := dir.Workdir(t.Context())
+		p.must(err)
+		file := filepath.Join(at.Dir, "file")
+		p.must(os.WriteFile(file, []byte("one\n"), 0o600))
+		runs := 0
+		write := tool.Func("write_file", "writes", func(context.Context, struct {
+			Path    string `json:"path"`
+			Content string `json:"content"`
+		}) (string, error) {
+			runs++
+			return "done", nil
+		})
+		write = tool.Wrap(write, w.permits.around(write, dir))
+		done := make(chan error, 1)
+		go func() {
+			_, err := write.Run(t.Context(), llm.Call{ID: "1", Name: "write_file", Input: []byte(`{"path":"file","content":"two\n"}`)}, nil)
+			done <- err
+		}()
+		for _, want := range []string{"--- a/file\n+++ b/file\n@@ -1,1 +1,1 @@\n-one\n+two\n",
+			code.ChangedSince + "--- a/file\n+++ b/file\n@@ -1,1 +1,1 @@\n-other\n+two\n"} {
+			synctest.Wait()
+			all := p.waiting()
+			if len(all) != 1 || all[0].Change != want || runs > 0 {
+				t.Fatalf("%+v wait, %d runs", all, runs)
+			}
+			p.must(os.WriteFile(file, []byte("other\n"), 0o600))
+			p.decide(all[0].ID, muster.User, true, "")
+			time.Sleep(time.Second)
+		}
+		p.must(<-done)
+		if runs != 1 {
+			t.Errorf("%d runs", runs)
+		}
+	})
+}
+
+// A question whose call has ended with its process is taken back when the member is done with its task.
 func TestALostQuestionIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParts(t, "alice")
@@ -148,17 +197,15 @@ func TestALostQuestionIsTakenBack(t *testing.T) {
 		if n := len(p.waiting()); n != 1 {
 			t.Errorf("%d questions wait", n)
 		}
-		list := tool.Func("bash", "runs a command", func(context.Context, struct {
-			Command string `json:"command"`
-		}) (string, error) {
-			return "", nil
-		})
-		list = tool.Wrap(list, p.toolbox.wraps.permits.around(list, p.toolbox.newWorkdir()))
-		if _, err := list.Run(t.Context(), llm.Call{ID: "2", Name: "bash", Input: []byte(`{"command":"ls"}`)}, nil); err != nil {
-			t.Error(err)
-		}
-		if all := p.waiting(); len(all) != 0 {
-			t.Errorf("%+v wait", all)
+		for i, name := range []string{"read_file", "complete_task"} {
+			call := tool.Func(name, "does nothing", func(context.Context, struct{}) (string, error) { return "", nil })
+			call = tool.Wrap(call, p.toolbox.wraps.permits.around(call, p.toolbox.newWorkdir()))
+			if _, err := call.Run(t.Context(), llm.Call{ID: "2", Name: name, Input: []byte(`{}`)}, nil); err != nil {
+				t.Error(err)
+			}
+			if all := p.waiting(); len(all) != 1-i {
+				t.Errorf("after %s %+v wait", name, all)
+			}
 		}
 	})
 }

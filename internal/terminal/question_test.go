@@ -174,6 +174,22 @@ func TestABriefQuestion(t *testing.T) {
 	}, Question{ID: "p", Lines: []string{strings.Repeat("line\n", 25), "ask edit_file"}, Brief: "in short", Keys: push.Keys})
 }
 
+// A question that takes all the room there is lets the user type.
+func TestTypingBelowALongQuestion(t *testing.T) {
+	for height := 6; height < 45; height++ {
+		asking(t, func(k *keyboard) {
+			k.apply(item{kind: printed, text: "printed"})
+			k.resize(80, height)
+			k.View()
+			k.press("abc")
+			rows := strings.Count(k.View().Content, "\n") + 1
+			if rows > k.maxViewHeight() || !strings.Contains(k.View().Content, "> abc") {
+				t.Errorf("of %d rows the view has %d:\n%s", height, rows, k.View().Content)
+			}
+		}, Question{ID: "p", Lines: []string{strings.Repeat("line\n", 60), "ask edit_file"}, Keys: push.Keys})
+	}
+}
+
 // The long text of a question gives way to why it is asked.
 func TestWhyAQuestionIsAskedStays(t *testing.T) {
 	asking(t, func(k *keyboard) {

@@ -92,6 +92,8 @@ type screen struct {
 	// drawnView is the geometry of the frame on the terminal. bubbletea may skip frames, so it can be older than
 	// latestView.
 	drawnView geometry
+	// insertedRows is how many rows were inserted since that frame.
+	insertedRows int
 }
 
 // geometry is where a frame put its rows and its cursor. It is needed when the terminal wraps a frame anew after a
@@ -131,10 +133,13 @@ func sizeOf(width, height int) (columns, rows int) {
 }
 
 // maxViewHeight is the number of rows that the view may have. Were an inserted text and the view together higher than
-// the screen, parts of the view would scroll away with the text. A question may have more of the screen.
+// the screen, parts of the view would scroll away with the text. A question may have more of the screen where no text
+// waits for its frame.
 func (s *screen) maxViewHeight() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.questions.current() != nil {
-		return max(maxViewHeight(s.height), s.height-3)
+		return max(maxViewHeight(s.height), s.height-3-s.insertedRows)
 	}
 	return maxViewHeight(s.height)
 }
@@ -186,9 +191,10 @@ func (s *screen) nextInsertion() tea.Msg {
 		return statusMsg{Status: s.status} // no rows, but a streamed row may have grown
 	}
 	s.mu.Lock()
-	high := max(s.maxViewHeight(), len(s.latestView.widths), len(s.drawnView.widths))
-	s.mu.Unlock()
+	high := max(maxViewHeight(s.height), len(s.latestView.widths), len(s.drawnView.widths))
 	n := min(len(s.insertRows), max(1, s.height-high-1))
+	s.insertedRows += n
+	s.mu.Unlock()
 	text := insertMark + strings.Join(s.insertRows[:n], "\n")
 	if s.insertRows = s.insertRows[n:]; len(s.insertRows) > 0 || last {
 		s.queue.nudge()
@@ -384,12 +390,12 @@ func (s *screen) View() tea.View {
 	} else {
 		rows = append(rows, s.statusRowsIn(room)...)
 	}
-	if isFramed && len(rows) == 0 && !s.endsBlank && s.block != none {
+	if isFramed && len(rows) == 0 && room > 0 && !s.endsBlank && s.block != none {
 		rows = []string{""} // between what was printed and the frame
 	}
 	rows = append(rows, question...)
 	if spare := s.maxViewHeight() - len(rows) - len(inputRows) - len(menu); !s.input.IsEmpty() {
-		rows = append(make([]string, min(max(s.above-len(rows), 0), spare)), rows...)
+		rows = append(make([]string, max(min(s.above-len(rows), spare), 0)), rows...)
 	}
 	s.above = len(rows)
 	y += len(rows)
@@ -481,7 +487,7 @@ func (s *screen) beforeFrame(inserted bool) string {
 	if below := s.drawnView.y - max(0, len(s.latestView.widths)-1); below > 0 && !inserted {
 		prefix += ansi.CursorUp(below)
 	}
-	s.drawnView = s.latestView
+	s.drawnView, s.insertedRows = s.latestView, 0
 	return prefix
 }
 

@@ -393,7 +393,7 @@ func (l *Presence) row(p Paint, m *Activity, task, took string, room int) string
 		return p.Who(who, head) + rest + "  " + took
 	}
 	column(string(m.state), l.states)
-	if task == "" && text.Columns(m.Doing) <= l.tasks { // why it has none
+	if m.state == LookIdle && task == "" && text.Columns(m.Doing) <= l.tasks { // why it has none
 		task, m.Doing = m.Doing, ""
 	}
 	shrinking(task, l.tasks)

@@ -25,10 +25,16 @@ const leastSaidSeconds = 1
 var ownLine = []string{"wait", "task_create", "claim_task", "complete_task", "release_task", "send_message",
 	"broadcast", "spawn_teammate", "review_plan", "request_shutdown"}
 
+// isToolLine reports whether an event is of a call of the lead that has a line.
+func isToolLine(e muster.Event) bool {
+	return e.Member == muster.Lead && e.Text("call") != "" && !bySubagent(e) &&
+		!slices.Contains(ownLine, text.OneLine(e.Text("tool")))
+}
+
 // toolLine returns the line of a call of the lead that has ended, with its number. It is not shown where there is none.
 func (p *Progress) toolLine(e muster.Event) (l Line) {
 	id, tool := e.Text("call"), text.OneLine(e.Text("tool"))
-	if e.Member != muster.Lead || id == "" || bySubagent(e) || slices.Contains(ownLine, tool) {
+	if !isToolLine(e) {
 		return l
 	}
 	// Other members have lines of their own below: only what the lead does is part of the conversation.
@@ -69,7 +75,13 @@ func (p *Progress) Recall(started, ended muster.Event, isShown bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.toolLine(started)
-	if l := p.toolLine(ended); l.Show && isShown {
+	if !isShown {
+		if isToolLine(ended) {
+			p.calls.ended = append(p.calls.ended, ended)
+		}
+		return
+	}
+	if l := p.toolLine(ended); l.Show {
 		l.isOld = true
 		p.enqueue(queuedLine{at: muster.Time(ended.At), line: l})
 	}

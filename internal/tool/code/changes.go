@@ -20,6 +20,8 @@ type FileChange struct {
 	Path, From    string // From is where it was moved from; "": it was not
 	Before, After string
 	IsNew, IsGone bool
+	// IsUnread says that Before is not known: the file is too long, or cannot be read.
+	IsUnread bool
 }
 
 type changesKey struct{}
@@ -84,8 +86,13 @@ const (
 	maxDiffFiles = 200     // files that are named
 )
 
-// What stands in a unified diff where something is not shown. Other programs skip such lines.
+// Placeholders for what a diff leaves out, and notes. Other programs skip such lines.
 const (
+	// ChangedSince stands before a change that is another one than that which was shown before.
+	ChangedSince = "... the change is another one since your answer\n"
+
+	tooLong   = "... too long to compare: all between its first and its last change counts"
+	notRead   = "... what it replaces cannot be shown"
 	notShown  = "... +%d -%d not shown"
 	moreFiles = " more files"
 	onlyEnds  = "... only the ends of lines change"
@@ -93,7 +100,7 @@ const (
 )
 
 // Unified returns changes as a unified diff, and how many lines are added and removed. hide removes secrets from it;
-// nil: it has none. What is longer than most bytes is not shown, but each file is named, up to maxDiffFiles, with the
+// nil: it has none. Lines beyond most bytes are left out, but each file is named, up to maxDiffFiles, with the
 // number of lines that are not shown. Long lines are cut.
 func Unified(changes []FileChange, hide func(string) string, most int) (diff string, added, removed int) {
 	var b strings.Builder
@@ -117,8 +124,13 @@ func Unified(changes []FileChange, hide func(string) string, most int) (diff str
 			head = hide(head)
 		}
 		b.WriteString(head)
-		if come+gone == 0 && c.Before != c.After {
+		switch {
+		case c.IsUnread:
+			b.WriteString(notRead + "\n")
+		case come+gone == 0 && c.Before != c.After:
 			b.WriteString(onlyEnds + "\n")
+		case lines == nil && come+gone > 0:
+			b.WriteString(tooLong + "\n")
 		}
 		for _, h := range hunks(lines) {
 			h, room := h.cut(most)
@@ -187,15 +199,15 @@ func hunks(lines []difflines.Line) (all []diffHunk) {
 	for _, l := range lines {
 		if l.Kind == difflines.Hunk {
 			all = append(all, nil)
-		} else {
-			all[len(all)-1] = append(all[len(all)-1], l)
+		} else if n := len(all); n > 0 {
+			all[n-1] = append(all[n-1], l)
 		}
 	}
 	return all
 }
 
-// cut returns the first lines of the hunk that have at most so many bytes, each at most maxDiffLine, and how much room
-// is left: none where a line was left out.
+// cut returns the first lines of the hunk that have at most most bytes, each at most maxDiffLine, and how much room is
+// left: none where a line was left out.
 func (h diffHunk) cut(most int) (_ diffHunk, room int) {
 	for i := range h {
 		h[i].Text = text.CutBytes(h[i].Text, maxDiffLine)
@@ -238,7 +250,7 @@ func (h diffHunk) write(b *strings.Builder) {
 
 // ReadUnified returns the difference that a text of Unified has. That of one file has no line of kind File.
 func ReadUnified(diff string) (e Edit) {
-	from, name, isAsCalled := "", "", strings.HasPrefix(diff, asCalled)
+	from, name, isAsCalled := "", "", false
 	for _, l := range difflines.Parse(diff, nil) {
 		file, isName := strings.CutPrefix(l.Text, "+++ ")
 		var added, removed int
@@ -251,6 +263,7 @@ func ReadUnified(diff string) (e Edit) {
 			case difflines.Removed:
 				e.Removed++
 			}
+			e.IsCut = e.IsCut || len(l.Text) >= maxDiffLine-len(" ...") && strings.HasSuffix(l.Text, " ...")
 			if isAsCalled {
 				l.Old, l.New = 0, 0
 			}
@@ -278,6 +291,7 @@ func ReadUnified(diff string) (e Edit) {
 			e.Added, e.Removed, e.IsCut = e.Added+added, e.Removed+removed, true
 			e.Lines = append(e.Lines, difflines.Line{Kind: difflines.Gap, Text: l.Text[len("... "):]})
 		case strings.HasPrefix(l.Text, "... "):
+			isAsCalled = isAsCalled || l.Text == asCalled
 			e.IsCut = e.IsCut || strings.HasSuffix(l.Text, moreFiles)
 			e.Lines = append(e.Lines, difflines.Line{Kind: difflines.Meta, Text: l.Text})
 		}

@@ -88,6 +88,10 @@ func TestPreviewOfMoves(t *testing.T) {
 			"--- a/c\n+++ b/c\n@@ -1,1 +1,1 @@\n-c\n+2\n--- a/a\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-1\n"},
 		"moved twice": {"*** Update File: a\n*** Move to: b\n@@\n-1\n+2\n*** Update File: b\n*** Move to: d\n@@\n-2\n+3\n",
 			"--- a/a\n+++ b/d\n@@ -1,1 +1,1 @@\n-1\n+3\n"},
+		"made, moved away and back": {"*** Add File: n\n+x\n*** Update File: n\n*** Move to: m\n*** Update File: m\n*** Move to: n\n",
+			"--- /dev/null\n+++ b/n\n@@ -0,0 +1,1 @@\n+x\n"},
+		"moved away and back": {"*** Update File: a\n*** Move to: b\n@@\n-1\n+2\n*** Update File: b\n*** Move to: a\n",
+			"--- a/a\n+++ b/a\n@@ -1,1 +1,1 @@\n-1\n+2\n"},
 		"moved and deleted": {"*** Update File: a\n*** Move to: b\n@@\n-1\n+2\n*** Delete File: b\n", "--- a/a\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-1\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +124,8 @@ func TestUnified(t *testing.T) {
 		"only the change of a long file is compared": {[]FileChange{{Path: "big", Before: lines(300_000) + "b\n" + lines(300_000), After: lines(300_000) + "c\n" + lines(300_000)}}, 5000,
 			"--- a/big\n+++ b/big\n@@ -299998,7 +299998,7 @@\n a line\n a line\n a line\n-b\n+c\n a line\n a line\n a line\n", "+1 -1"},
 		"too much to compare": {[]FileChange{{Path: "big", Before: lines(100_000), After: strings.Repeat("new\n", 100_000)}}, 5000,
-			"--- a/big\n+++ b/big\n... +100000 -100000 not shown\n", "+100000 -100000"},
+			"--- a/big\n+++ b/big\n" + tooLong + "\n... +100000 -100000 not shown\n", "+100000 -100000"},
+		"what cannot be read": {[]FileChange{{Path: "a", After: "x\n", IsUnread: true}}, 100, "--- a/a\n+++ b/a\n" + notRead + "\n@@ -0,0 +1,1 @@\n+x\n", "+1"},
 		"ends of lines":       {[]FileChange{{Path: "a", Before: "#!/bin/sh\n", After: "#!/bin/sh\r\n"}}, 100, "--- a/a\n+++ b/a\n" + onlyEnds + "\n", "+0"},
 		"the last newline":    {[]FileChange{{Path: "a", Before: "a\n", After: "a"}}, 100, "--- a/a\n+++ b/a\n" + onlyEnds + "\n", "+0"},
 		"secrets":             {[]FileChange{{Path: "secret", Before: "", After: "a secret\n"}}, 100, "--- a/[hidden]\n+++ b/[hidden]\n@@ -0,0 +1,1 @@\n+a [hidden]\n", "+1"},
@@ -151,6 +156,20 @@ func TestUnifiedCall(t *testing.T) {
 	e := ReadUnified(UnifiedCall(llm.Call{Name: "apply_patch", Input: input}, nil, 1000))
 	if got, want := sketch(e.Preview(9)), asCalled+"\n= a\n c\n-1\n+2\n= b (new)\n+n\n= c (deleted)\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+	for call, want := range map[string]string{
+		`{"content":"x\n"}`: "--- a/\n+++ b/\n@@ -0,0 +1,1 @@\n+x\n", `{"path":"a"}`: "", `{"path":"a (new)","content":"x"}`: "--- a/a (new)\n+++ b/a (new)\n@@ -0,0 +1,1 @@\n+x\n"} {
+		got := UnifiedCall(llm.Call{Name: "write_file", Input: []byte(call)}, nil, 1000)
+		if want != "" {
+			want = asCalled + "\n" + want
+		}
+		if got != want {
+			t.Errorf("%s is\n%s", call, got)
+		}
+	}
+	move := require.Value(json.Marshal(in{"input": "*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@\n-1\n+2\n*** End Patch"}))(t)
+	if got, want := UnifiedCall(llm.Call{Name: "apply_patch", Input: move}, nil, 1000), asCalled+"\n--- a/a\n+++ b/b\n@@ -1,1 +1,1 @@\n-1\n+2\n"; got != want {
+		t.Errorf("%q", got)
 	}
 	if got := UnifiedCall(llm.Call{Name: "bash", Input: []byte(`{"command":"ls"}`)}, nil, 1000); got != "" {
 		t.Errorf("a command is the edit %q", got)

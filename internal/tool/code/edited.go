@@ -21,8 +21,10 @@ type Edit struct {
 	Files   []string // of ReadUnified: the names, with what else happens to the files, such as "a.go (new)"
 	Added   int
 	Removed int
-	// Of ReadUnified: it is one file, which is new; some lines are not shown.
-	IsNew, IsCut bool
+	IsNew   bool // of ReadUnified: the difference is one file, which is new
+	IsCut   bool // of ReadUnified: lines are left out, or cut
+
+	heads []FileChange // of lines of kind File, in their order, without texts
 }
 
 // What else happens to a file stands behind its name.
@@ -100,6 +102,11 @@ func (e *Edit) addPatched(f *patchFile) {
 		name += isMovedTo + f.to
 	}
 	e.Lines = append(e.Lines, difflines.Line{Kind: difflines.File, File: path, Text: name})
+	head := FileChange{Path: path, IsNew: f.isAdd, IsGone: f.isGone}
+	if f.to != "" && f.to != f.path {
+		head.From, head.Path = path, f.to
+	}
+	e.heads = append(e.heads, head)
 	e.addFile(path, f.content.String())
 	for _, h := range f.hunks {
 		e.addChange(path, strings.Join(h.headers, " "), h.old.String(), h.new.String())
@@ -166,7 +173,7 @@ func (e Edit) Preview(n int) (lines []difflines.Line) {
 		}
 		return false
 	}
-	// A blank line at the edge of what is shown says nothing.
+	// Blank lines at the edges are left out.
 	isEdge := func(at int) bool {
 		return strings.TrimSpace(e.Lines[at].Text) == "" &&
 			!(at > 0 && isNear(at-1) && at+1 < len(e.Lines) && isNear(at+1))
@@ -217,18 +224,15 @@ func (e Edit) Counts() string {
 	return fmt.Sprintf("+%d -%d", e.Added, e.Removed)
 }
 
-// Changes returns the files of the difference, as far as it tells: without the lines around those that change.
-func (e Edit) Changes() (all []FileChange) {
+// changes returns the files of the difference, as far as it tells: without the lines around those that change.
+func (e Edit) changes() (all []FileChange) {
+	heads := e.heads
 	for _, l := range e.Lines {
-		if n := len(all); l.File != "" && (n == 0 || all[n-1].Path != l.File) {
-			c := FileChange{Path: l.File}
-			if l.Kind == difflines.File {
-				c.IsNew, c.IsGone = strings.HasSuffix(l.Text, isNewFile), strings.HasSuffix(l.Text, isGoneFile)
-				if from, to, isMoved := strings.Cut(l.Text, isMovedTo); isMoved {
-					c.From, c.Path = from, to
-				}
-			}
-			all = append(all, c)
+		switch {
+		case l.Kind == difflines.File && len(heads) > 0:
+			all, heads = append(all, heads[0]), heads[1:]
+		case len(all) == 0: // a call that edits one file has no heads
+			all = append(all, FileChange{Path: l.File})
 		}
 		if !l.IsCode() {
 			continue
@@ -250,6 +254,9 @@ func UnifiedCall(c llm.Call, hide func(string) string, most int) string {
 	if !ok {
 		return ""
 	}
-	diff, _, _ := Unified(e.Changes(), hide, most)
+	diff, _, _ := Unified(e.changes(), hide, most)
+	if diff == "" {
+		return ""
+	}
 	return asCalled + "\n" + diff
 }

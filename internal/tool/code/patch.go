@@ -27,7 +27,7 @@ type stagedFile struct {
 	form          charset
 	content       string      // after, as it is written
 	isGone        bool        // there is to be none
-	from          *stagedFile // what was moved here; nil: nothing was
+	from          *stagedFile // the file of the disk that was moved here; nil: none was
 }
 
 // staging holds the files of a patch in the order in which they are written.
@@ -100,11 +100,7 @@ func (s *staging) close() {
 func (s *staging) changes() (all []FileChange) {
 	movedFrom, isMoved := map[*stagedFile]*stagedFile{}, map[*stagedFile]bool{}
 	for _, f := range s.files {
-		from := f.from
-		for from != nil && from.info == nil { // it was moved before, or made by this patch
-			from = from.from
-		}
-		if from != nil && from.isGone && !isMoved[from] && f.info == nil && !f.isGone {
+		if from := f.from; from != nil && from.isGone && !isMoved[from] && f.info == nil && !f.isGone {
 			movedFrom[f], isMoved[from] = from, true
 		}
 	}
@@ -202,7 +198,11 @@ func (s *staging) apply(ctx context.Context, p *patchFile) (string, error) {
 	if !target.isGone {
 		return "", fmt.Errorf("%s is there already, and the patch would move %s to it", to, f.show)
 	}
-	target.after, target.isGone, target.from, f.isGone = after, false, f, true
+	target.after, target.isGone, f.isGone = after, false, true
+	if target.from = f; f.info == nil { // it was moved before, or made by this patch
+		target.from = f.from
+	}
+	f.from = nil
 	if target.form == (charset{}) {
 		target.form = f.form
 	}

@@ -56,7 +56,8 @@ func (t toolset) write(ctx context.Context, in writeInput) (string, error) {
 	if was == nil {
 		before = ""
 	}
-	change := FileChange{Path: at.show, Before: before, After: in.Content, IsNew: was == nil}
+	change := FileChange{Path: at.show, Before: before, After: in.Content, IsNew: old == nil,
+		IsUnread: old != nil && was == nil}
 	if err := noteChanges(ctx, change); err != nil {
 		return "", err
 	}
