@@ -121,7 +121,7 @@ func TestTalk(t *testing.T) {
 	s.Keys("Enter")
 	s.Wait(`(?s)1 of 1 task landed on muster/repo.*m  merge it into main: 1 file, \+1 -0 +any other key  leave it$`)
 	s.Keys("x")
-	s.Wait(`leave it\n\$ $`)
+	s.Wait(`leave it\nnot merged; later: muster merge\n\$ $`)
 	s.Cooked()
 	w.awaits("nothing of it runs", w.alone)
 }
