@@ -115,7 +115,7 @@ func TestTalk(t *testing.T) {
 	w.write(filepath.Join(w.base, "go"), "")
 	s.Keys("/resume", "Enter")
 	s.Wait(`(?s)alice to you: a word to the user.*landing +lands +1 greet`)
-	s.Wait(`(?s)All of it has landed\..*waits for you.*\n> $`)
+	s.Wait(`(?s)All of it has landed\..*not in main: 1 file, \+1 -0   /merge.*waits for you.*\n> $`) // all are idle
 	s.Keys("Up", "Up")
 	s.Wait(`\n> /quit$`) // the history outlives the process
 	s.Keys("Enter")
