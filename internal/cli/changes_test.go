@@ -49,6 +49,8 @@ func TestOneKeyForASnapshotAndOneForTheMerge(t *testing.T) {
 	if refs := gittest.Git(t, w.dir, "for-each-ref"); refs != gittest.Git(t, w.dir, "for-each-ref", "refs/heads/main") {
 		t.Errorf("there are %s", refs)
 	}
+	s.Keys("clear", "Enter") // what is typed before the question is no answer
+	s.Wait(`^\$ $`)
 	s.Keys(run, "Enter")
 	s.Wait(asksWhere)
 	s.Keys("s")
