@@ -345,16 +345,11 @@ func (t *Terminal) close() error {
 		case <-time.After(minStatusInterval):
 		}
 	}
-	late := time.After(closeTimeout)
 	select {
-	case <-t.done:
-	case <-late: // the terminal takes no output, as after Ctrl-S on a serial line
+	case <-t.asked: // which follows done: the caller may change what Options.Status reads
+		return t.runErr
+	case <-time.After(closeTimeout): // the terminal takes no output, as after Ctrl-S on a serial line
 		_ = term.Restore(t.in.Fd(), t.state)
 		return errors.New("the terminal did not take the last output")
 	}
-	select {
-	case <-t.asked: // the caller may change what Options.Status reads
-	case <-late:
-	}
-	return t.runErr
 }
