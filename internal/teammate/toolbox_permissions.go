@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"muster"
@@ -46,10 +45,6 @@ type permits struct {
 	secrets  *redact.Secrets
 	since    float64 // when this process began to run the member
 	denials  guarded[denials]
-	// Questions older than since belong to calls of an earlier process. One that a call asks again is kept, and the
-	// others are taken back when the member is done with its task.
-	old  sync.Mutex
-	kept map[muster.RequestID]bool
 }
 
 // around returns what decides whether a call may run, nil where every call may. It stands inside of the user's hooks,
@@ -195,45 +190,28 @@ func (p *permits) changeOf(ctx context.Context, dir *workdir, c llm.Call) string
 	return diff
 }
 
-// takeBackLost takes back the questions of calls that have ended with the process before this one.
+// takeBackLost takes back the questions of an earlier process of the member, which is done with its task.
 func (p *permits) takeBackLost(ctx context.Context) {
-	p.old.Lock()
-	defer p.old.Unlock()
 	err := p.requests.Withdraw(ctx, p.claims.name, "its call ended before", func(r muster.Request) bool {
-		return r.Kind == muster.AskPermission && r.From == p.claims.name && r.CreatedAt <= p.since && !p.kept[r.ID]
+		return r.Kind == muster.AskPermission && r.From == p.claims.name && r.CreatedAt <= p.since
 	})
 	p.claims.diary.dropped(ctx, "taking back lost questions", err)
 }
 
 // question asks, or returns the same question of before a restart: the user sees one, whose deadline stays.
 func (p *permits) question(ctx context.Context, ask muster.Request) (muster.Request, error) {
-	r, isKept, err := p.askedBefore(ctx, ask)
-	if err != nil || isKept {
-		return r, err
-	}
-	return p.requests.Ask(ctx, ask)
-}
-
-// askedBefore returns the pending question of an earlier process that is the same.
-func (p *permits) askedBefore(ctx context.Context, ask muster.Request) (_ muster.Request, isKept bool, err error) {
-	p.old.Lock()
-	defer p.old.Unlock()
 	pending, err := p.requests.Pending(ctx)
 	if err != nil {
-		return ask, false, err
+		return ask, err
 	}
 	for _, r := range pending {
 		isSame := r.Kind == ask.Kind && r.From == ask.From && r.TaskID == ask.TaskID && r.Reason == ask.Reason &&
 			r.Plan == ask.Plan && r.Change == ask.Change && slices.Equal(r.Asks, ask.Asks)
 		if isSame && r.CreatedAt <= p.since {
-			if p.kept == nil {
-				p.kept = map[muster.RequestID]bool{}
-			}
-			p.kept[r.ID] = true
-			return r, true, nil
+			return r, nil
 		}
 	}
-	return ask, false, nil
+	return p.requests.Ask(ctx, ask)
 }
 
 func reason(d permissions.Decision) string {

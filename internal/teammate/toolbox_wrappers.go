@@ -92,18 +92,12 @@ func (w *wrappers) audit(ctx context.Context, c llm.Call, next tool.Next, hasRec
 	r, err := next(code.WithChanges(ctx, func(all []code.FileChange) { changes = all }), c)
 	end := map[string]any{"seconds": seconds(time.Since(started) - time.Duration(waited.Load()))}
 	failed := r.IsError || err != nil
-	switch {
-	case failed:
-		changes = nil
-	case len(changes) > 0:
+	if len(changes) > 0 && !failed {
 		diff, added, removed := code.Unified(changes, w.secrets.String, maxEventDiff)
 		end["output"], end["added"], end["removed"] = diff, added, removed
-	}
-	if len(r.Parts) > 0 && changes == nil { // further parts are instructions and notes
-		if said, ok := r.Parts[0].(llm.Text); ok {
-			if shown := code.Excerpt(c, said.Text); shown != "" {
-				end["output"] = shown
-			}
+	} else if len(r.Parts) > 0 { // further parts are instructions and notes
+		if shown := code.Excerpt(c, llm.Result{Parts: r.Parts[:1]}.Text()); shown != "" {
+			end["output"] = shown
 		}
 	}
 	if !failed && writesFiles(code.AsPatch(c).Name) {

@@ -131,9 +131,10 @@ type Terminal struct {
 	in      *os.File
 	state   *term.State   // the mode of the terminal before Open
 	refresh chan struct{} // holds a token when the status is to be asked for at once
-	// done is closed when bubbletea has ended and the terminal is restored, and asked after the last call of
-	// Options.Status.
-	done, asked chan struct{}
+	// done is closed when bubbletea has ended and the terminal is restored.
+	done chan struct{}
+	// statusDone is closed after the last call of Options.Status, which follows done.
+	statusDone chan struct{}
 
 	closedEvent sync.Once // Closed is sent at most once
 	runErr      error     // of bubbletea, set before done is closed
@@ -156,7 +157,7 @@ func Open(ctx context.Context, o Options) (*Terminal, error) {
 	}
 	t := &Terminal{queue: newQueue[item](), emitted: newQueue[Event](), events: make(chan Event, keptEvents),
 		in: o.In, state: state, refresh: make(chan struct{}, 1), done: make(chan struct{}),
-		asked: make(chan struct{})}
+		statusDone: make(chan struct{})}
 	t.closeOnce = sync.OnceValue(t.close)
 	t.out = newOutput(o.Out, t.queue.nudge)
 	t.screen = newScreen(o, t.queue, t.out, t.emit)
@@ -226,7 +227,7 @@ func (t *Terminal) printLoop() {
 
 // statusLoop asks for the status lines every statusInterval and after Refresh, with minStatusInterval between.
 func (t *Terminal) statusLoop(ask func(int) Status) {
-	defer close(t.asked)
+	defer close(t.statusDone)
 	tick := time.NewTicker(statusInterval)
 	defer tick.Stop()
 	for {
@@ -346,7 +347,7 @@ func (t *Terminal) close() error {
 		}
 	}
 	select {
-	case <-t.asked: // which follows done: the caller may change what Options.Status reads
+	case <-t.statusDone: // from here on the caller may change what Options.Status reads
 		return t.runErr
 	case <-time.After(closeTimeout): // the terminal takes no output, as after Ctrl-S on a serial line
 		_ = term.Restore(t.in.Fd(), t.state)

@@ -72,7 +72,7 @@ func rowHead(p *Progress, name string) (head string, room int) {
 // teamRows returns a line with the tasks of each kind, what was spent of the budget, and how full the lead's context
 // is. What does not fit stands on a second line, so that a narrow terminal has all of it.
 func (p *Progress) teamRows() (rows []string) {
-	if len(p.presence.members) == 0 { // nobody has worked since the conversation began
+	if len(p.presence.members) == 0 { // no member has worked since the conversation began
 		return nil
 	}
 	parts := strings.SplitAfter(p.board.counts(), ", ") // "" before the first task

@@ -21,7 +21,7 @@ func OpenTasks(open []muster.Task, subject int, command string) (lines []string)
 	for _, t := range ranked[:min(len(ranked), maxOpenTasks)] {
 		name := text.PadColumns(text.CutColumns(text.OneLine(t.Subject), subject), subject)
 		word := TaskWord(t)
-		if word == string(LookWorking) || word == string(LookLanding) { // nobody is at work
+		if word == string(LookWorking) || word == string(LookLanding) { // until the team stopped
 			word = string(LookStopped)
 		}
 		lines = append(lines, fmt.Sprintf("%4d  %s  %s", t.ID, name, word))

@@ -277,11 +277,11 @@ func ReadUnified(diff string) (e Edit) {
 			said := name
 			switch old := strings.TrimPrefix(from, "a/"); {
 			case from == "/dev/null":
-				said += isNewFile
+				said += newSuffix
 			case file == "/dev/null":
-				name, said = old, old+isGoneFile
+				name, said = old, old+deletedSuffix
 			case old != name:
-				said = old + isMovedTo + name
+				said = old + movedArrow + name
 			}
 			e.Files = append(e.Files, said)
 			e.Lines = append(e.Lines, difflines.Line{Kind: difflines.File, File: name, Text: said})

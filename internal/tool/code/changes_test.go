@@ -62,6 +62,17 @@ func TestPreview(t *testing.T) {
 	}
 }
 
+// TestPreviewOfAnUnreadFile does not call a file new that exists and is too long to be read.
+func TestPreviewOfAnUnreadFile(t *testing.T) {
+	k := newKit(t)
+	k.put("big", strings.Repeat("x", maxEditBytes+1))
+	changes := Preview(t.Context(), k.place, llm.Call{ID: "1", Name: "write_file", Input: []byte(`{"path":"big","content":"y\n"}`)})
+	const want = "--- a/big\n+++ b/big\n" + notRead + "\n@@ -0,0 +1,1 @@\n+y\n"
+	if got, _, _ := Unified(changes, nil, 1000); got != want {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestPreviewRefusesNothing checks that a look at what a call would change does not count as the warning that the file
 // was changed meanwhile.
 func TestPreviewRefusesNothing(t *testing.T) {

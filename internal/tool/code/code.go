@@ -56,6 +56,8 @@ type Workdir struct {
 type Options struct {
 	// BashTimeout is how long a command may run by default: 120 s. A call may ask for up to 600 s.
 	BashTimeout time.Duration
+	// syntaxTimeout is another limit than syntaxTimeout, for tests on a busy machine.
+	syntaxTimeout time.Duration
 	// BackgroundTimeout is the same for a background command: 300 s. A call may ask for up to an hour.
 	BackgroundTimeout time.Duration
 	// Environ is what commands see of the user's environment. Nil is what proc.Environment lets through of this

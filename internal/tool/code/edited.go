@@ -27,11 +27,11 @@ type Edit struct {
 	heads []FileChange // of lines of kind File, in their order, without texts
 }
 
-// What else happens to a file stands behind its name.
+// These stand behind the name of a file that an edit makes, deletes or moves.
 const (
-	isNewFile  = " (new)"
-	isGoneFile = " (deleted)"
-	isMovedTo  = " → "
+	newSuffix     = " (new)"
+	deletedSuffix = " (deleted)"
+	movedArrow    = " → "
 )
 
 // EditOf returns the difference that a call makes. ok is false for calls of other tools, and for input that the tool
@@ -95,11 +95,11 @@ func (e *Edit) addPatched(f *patchFile) {
 	path := name
 	switch {
 	case f.isAdd:
-		name += isNewFile
+		name += newSuffix
 	case f.isGone:
-		name += isGoneFile
+		name += deletedSuffix
 	case f.to != "" && f.to != f.path:
-		name += isMovedTo + f.to
+		name += movedArrow + f.to
 	}
 	e.Lines = append(e.Lines, difflines.Line{Kind: difflines.File, File: path, Text: name})
 	head := FileChange{Path: path, IsNew: f.isAdd, IsGone: f.isGone}

@@ -94,7 +94,7 @@ func TestEditOf(t *testing.T) {
 	}
 }
 
-// TestEditContext leaves out context that says nothing, and all of it in Bare.
+// TestEditContext checks which lines of context Preview keeps, and that Bare keeps none.
 func TestEditContext(t *testing.T) {
 	e := ReadUnified("--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n 1\n-2\n+two\n \n 4\n 5\n 6\n+seven\n \n+eight\n \n")
 	if got, want := sketch(e.Preview(9)), " 1 (1,1)\n-2 (2,0)\n+two (0,2)\n~\n 6 (6,6)\n+seven (0,7)\n  (7,8)\n+eight (0,9)\n"; got != want {

@@ -17,7 +17,6 @@ import (
 
 func TestMain(m *testing.M) {
 	proc.GuardMain()
-	syntaxTimeout = 20 * time.Second
 	os.Exit(m.Run())
 }
 
@@ -51,7 +50,7 @@ func newKit(t *testing.T) *kit {
 	for _, d := range []string{"lane", "outputs"} {
 		require.NoError(t, os.Mkdir(filepath.Join(dir, d), 0o700))
 	}
-	k.tools = Tools(k.place, l, k.jobs, Options{Outputs: k.place.ReadOnly[0]})
+	k.tools = Tools(k.place, l, k.jobs, Options{Outputs: k.place.ReadOnly[0], syntaxTimeout: time.Minute})
 	t.Cleanup(func() {
 		k.jobs.Close()
 		if err := l.Close(); err != nil {

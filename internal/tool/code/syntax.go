@@ -33,7 +33,7 @@ func (t toolset) newSyntaxErrors(ctx context.Context, at confinedPath, before, a
 	if max(len(before), len(after)) > maxCheckedBytes {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, syntaxTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(t.options.syntaxTimeout, syntaxTimeout))
 	defer cancel()
 	problems := t.syntaxErrors(ctx, at, after)
 	if len(problems) == 0 || before != "" && (len(t.syntaxErrors(ctx, at, before)) > 0 || ctx.Err() != nil) {
@@ -121,14 +121,12 @@ func yamlErrors(text string) []string {
 	return nil
 }
 
-// syntaxTimeout limits all runs of programs after one change. Tests give a busy machine more.
-var syntaxTimeout = 5 * time.Second
-
 // The limits of a check by a program. One that meets a limit says nothing.
 const (
-	maxCheckerOutput  = 2 << 20 // bytes; node prints the whole line that it does not like
-	maxSyntaxMessage  = 300     // bytes of one message
-	pythonSyntaxError = 3       // exit status
+	syntaxTimeout     = 5 * time.Second // of all runs after one change
+	maxCheckerOutput  = 2 << 20         // bytes; node prints the whole line that it does not like
+	maxSyntaxMessage  = 300             // bytes of one message
+	pythonSyntaxError = 3               // exit status
 )
 
 // pythonCheck compiles what it reads, without running it or writing it anywhere.
