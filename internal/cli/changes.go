@@ -59,7 +59,7 @@ func askChanges(ctx context.Context, a *App, j Job) (team.Changes, error) {
 	if err != nil || len(u.Files) == 0 || u.Why != "" { // why not is a note of the run
 		return j.How.Changes, err
 	}
-	for hasTyped(f) { // what was typed before the question is no answer
+	for terminal.IsForeground(f) && hasTyped(f) { // what was typed before the question is no answer
 		if _, err := readBytes(ctx, f, 4096); err != nil {
 			return 0, err
 		}

@@ -79,9 +79,6 @@ func (c *conversation) recall(ctx context.Context, run muster.Run, isAtWork bool
 			all = append(all, recalled{at: said.At, text: said.Text})
 		}
 	}
-	for _, e := range started { // they still run
-		c.progress.Recall(e, muster.Event{}, false)
-	}
 	slices.SortStableFunc(all, func(a, b recalled) int { return cmp.Compare(a.at, b.at) })
 	tasks, _, _ := c.Tasks().List(ctx)
 	width, _ := view.TerminalWidth(c.app.Stdout)
@@ -147,6 +144,9 @@ func (c *conversation) recall(ctx context.Context, run muster.Run, isAtWork bool
 			c.face.Stream(r.text)
 			c.face.Flush()
 		}
+	}
+	for _, e := range started { // they still run
+		c.progress.Recall(e, muster.Event{}, false)
 	}
 }
 

@@ -167,6 +167,7 @@ func (c *conversation) openCall(ctx context.Context, number string) string {
 	}
 	input := call.Input
 	e, isEdit := code.EditOf(llm.Call{Name: call.Tool, Input: call.Input})
+	isEdit = isEdit && !call.IsError // what a call would have changed is in its input
 	said := "as the call says"
 	if isEdit { // the difference says the rest
 		if _, isKnown := ended.Fields["added"]; isKnown {
@@ -181,7 +182,7 @@ func (c *conversation) openCall(ctx context.Context, number string) string {
 		input, _ = json.Marshal(path)    // a string always can be
 	}
 	whole := view.ToolCall(c.paint, call.Tool, input, call.Output, call.HasEnded, call.IsError)
-	if isEdit && !call.IsError {
+	if isEdit {
 		width, _ := view.TerminalWidth(c.app.Stdout)
 		rows := face.EditRows(c.paint, e, 0, "", editIndent, max(width, 160))
 		whole += "\n  " + c.paint.In(view.Faint, said) + "\n" + strings.Join(rows, "\n")

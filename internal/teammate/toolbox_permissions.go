@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"muster"
@@ -77,9 +78,6 @@ func (p *permits) around(t llm.Tool, dir *workdir) func(context.Context, llm.Cal
 			}
 			d = p.settings.Decide(call, granted)
 		}
-		if slices.Contains([]string{"complete_task", "release_task"}, spec.Name) {
-			p.takeBackLost(ctx)
-		}
 		note := ""
 		for isAsked := d.Action == permissions.Ask; isAsked; note = code.ChangedSince {
 			change := p.changeOf(ctx, dir, fitted)
@@ -98,7 +96,12 @@ func (p *permits) around(t llm.Tool, dir *workdir) func(context.Context, llm.Cal
 			return p.refuse(ctx, c, d, refusal), nil
 		}
 		p.recordDecision(ctx, c, d, "allowed", d.Rule)
-		return next(ctx, c)
+		result, err := next(ctx, c)
+		isDone := err == nil && !result.IsError
+		if isDone && slices.Contains([]string{"complete_task", "release_task"}, spec.Name) {
+			p.takeBackLost(ctx)
+		}
+		return result, err
 	}
 }
 
@@ -198,18 +201,25 @@ func (p *permits) takeBackLost(ctx context.Context) {
 	p.claims.diary.dropped(ctx, "taking back lost questions", err)
 }
 
-// question asks, or returns the same question of before a restart: the user sees one, whose deadline stays.
+// question asks, or returns the same question of before a restart: the user sees one, whose deadline stays. A question
+// of before about another change of the same call is taken back.
 func (p *permits) question(ctx context.Context, ask muster.Request) (muster.Request, error) {
 	pending, err := p.requests.Pending(ctx)
 	if err != nil {
 		return ask, err
 	}
+	isSameCall := func(r muster.Request) bool {
+		return r.CreatedAt <= p.since && r.Kind == ask.Kind && r.From == ask.From && r.TaskID == ask.TaskID &&
+			r.Reason == ask.Reason && r.Plan == ask.Plan && slices.Equal(r.Asks, ask.Asks)
+	}
+	change := strings.TrimPrefix(ask.Change, code.ChangedSince)
 	for _, r := range pending {
-		isSame := r.Kind == ask.Kind && r.From == ask.From && r.TaskID == ask.TaskID && r.Reason == ask.Reason &&
-			r.Plan == ask.Plan && r.Change == ask.Change && slices.Equal(r.Asks, ask.Asks)
-		if isSame && r.CreatedAt <= p.since {
+		if isSameCall(r) && strings.TrimPrefix(r.Change, code.ChangedSince) == change {
 			return r, nil
 		}
+	}
+	if err := p.requests.Withdraw(ctx, p.claims.name, "the file has changed since", isSameCall); err != nil {
+		return ask, err
 	}
 	return p.requests.Ask(ctx, ask)
 }

@@ -134,45 +134,74 @@ func TestWhatIsAskedOutlivesItsProcess(t *testing.T) {
 	}
 }
 
-// An answer is for the change that was shown: where the file is another one by then, the question is asked again.
+// writing begins a call of write_file that makes the working directory's file "two", which a rule asks about.
+func (p *life) writing(ctx context.Context, runs *int) (file string, done chan error) {
+	w := p.toolbox.wraps
+	r, err := permissions.ParseRule(permissions.Ask, "edit_file", "config.yaml")
+	p.must(err)
+	w.permits.settings = permissions.Settings{Policy: permissions.Policy{Rules: []permissions.Rule{r}}}
+	dir := p.toolbox.newWorkdir()
+	at, err := dir.Workdir(ctx)
+	p.must(err)
+	write := tool.Func("write_file", "writes", func(context.Context, struct {
+		Path    string `json:"path"`
+		Content string `json:"content"`
+	}) (string, error) {
+		*runs++
+		return "done", nil
+	})
+	write = tool.Wrap(write, w.permits.around(write, dir))
+	done = make(chan error, 1)
+	go func() {
+		_, err := write.Run(ctx, llm.Call{ID: "1", Name: "write_file", Input: []byte(`{"path":"file","content":"two\n"}`)}, nil)
+		done <- err
+	}()
+	synctest.Wait()
+	return filepath.Join(at.Dir, "file"), done
+}
+
+// An answer is for the change that was shown: where the file is another one by then, the question is asked again, and a
+// question of before a restart is replaced.
 func TestAnAnswerIsForTheChangeThatWasShown(t *testing.T) {
+	const first, other, third = "--- /dev/null\n+++ b/file\n@@ -0,0 +1,1 @@\n+two\n",
+		"--- a/file\n+++ b/file\n@@ -1,1 +1,1 @@\n-other\n+two\n", "--- a/file\n+++ b/file\n@@ -1,1 +1,1 @@\n-third\n+two\n"
 	synctest.Test(t, func(t *testing.T) {
 		p := newParts(t, "alice")
 		p.claim()
-		w := p.toolbox.wraps
-		r, err := permissions.ParseRule(permissions.Ask, "edit_file", "config.yaml")
-		p.must(err)
-		w.permits.settings = permissions.Settings{Policy: permissions.Policy{Rules: []permissions.Rule{r}}}
-		dir := p.toolbox.newWorkdir()
-		at, err := dir.Workdir(t.Context())
-		p.must(err)
-		file := filepath.Join(at.Dir, "file")
-		p.must(os.WriteFile(file, []byte("one\n"), 0o600))
 		runs := 0
-		write := tool.Func("write_file", "writes", func(context.Context, struct {
-			Path    string `json:"path"`
-			Content string `json:"content"`
-		}) (string, error) {
-			runs++
-			return "done", nil
-		})
-		write = tool.Wrap(write, w.permits.around(write, dir))
-		done := make(chan error, 1)
-		go func() {
-			_, err := write.Run(t.Context(), llm.Call{ID: "1", Name: "write_file", Input: []byte(`{"path":"file","content":"two\n"}`)}, nil)
-			done <- err
-		}()
-		for _, want := range []string{"--- a/file\n+++ b/file\n@@ -1,1 +1,1 @@\n-one\n+two\n",
-			code.ChangedSince + "--- a/file\n+++ b/file\n@@ -1,1 +1,1 @@\n-other\n+two\n"} {
+		shows := func(want string) muster.RequestID {
+			t.Helper()
 			synctest.Wait()
 			all := p.waiting()
 			if len(all) != 1 || all[0].Change != want || runs > 0 {
 				t.Fatalf("%+v wait, %d runs", all, runs)
 			}
-			p.must(os.WriteFile(file, []byte("other\n"), 0o600))
-			p.decide(all[0].ID, muster.User, true, "")
-			time.Sleep(time.Second)
+			return all[0].ID
 		}
+		ctx, stop := context.WithCancelCause(t.Context())
+		file, done := p.writing(ctx, &runs)
+		id := shows(first)
+		p.must(os.WriteFile(file, []byte("other\n"), 0o600))
+		p.decide(id, muster.User, true, "")
+		time.Sleep(time.Second)
+		id = shows(code.ChangedSince + other)
+		restart := func() {
+			stop(muster.ErrFenced)
+			<-done
+			time.Sleep(time.Minute)
+			p.reopen(p.world.Store)
+			p.must(p.claims.find(t.Context()))
+			ctx, stop = context.WithCancelCause(t.Context())
+			_, done = p.writing(ctx, &runs)
+		}
+		restart()
+		if got := shows(code.ChangedSince + other); got != id {
+			t.Errorf("it is asked as %s a second time as %s", id, got)
+		}
+		p.must(os.WriteFile(file, []byte("third\n"), 0o600))
+		restart()
+		p.decide(shows(third), muster.User, true, "")
+		time.Sleep(time.Second)
 		p.must(<-done)
 		if runs != 1 {
 			t.Errorf("%d runs", runs)

@@ -92,7 +92,7 @@ type screen struct {
 	// drawnView is the geometry of the frame on the terminal. bubbletea may skip frames, so it can be older than
 	// latestView.
 	drawnView geometry
-	// insertedRows is how many rows were inserted since that frame.
+	// insertedRows is how many rows were inserted that no frame has followed on the terminal.
 	insertedRows int
 }
 
@@ -487,7 +487,10 @@ func (s *screen) beforeFrame(inserted bool) string {
 	if below := s.drawnView.y - max(0, len(s.latestView.widths)-1); below > 0 && !inserted {
 		prefix += ansi.CursorUp(below)
 	}
-	s.drawnView, s.insertedRows = s.latestView, 0
+	s.drawnView = s.latestView
+	if inserted {
+		s.insertedRows = 0
+	}
 	return prefix
 }
 

@@ -339,18 +339,15 @@ func (t *Terminal) Close() error { return t.closeOnce() }
 // close is Close the first time.
 func (t *Terminal) close() error {
 	t.queue.close()
-	for t.screen.isEditing.Load() { // the user's editor has the terminal
+	for mayWait := true; mayWait; {
+		mayWait = t.screen.isEditing.Load() // the user's editor has the terminal
 		select {
 		case <-t.done:
+			<-t.statusDone // from here on the caller may change what Options.Status reads
 			return t.runErr
-		case <-time.After(minStatusInterval):
+		case <-time.After(closeTimeout):
 		}
 	}
-	select {
-	case <-t.statusDone: // from here on the caller may change what Options.Status reads
-		return t.runErr
-	case <-time.After(closeTimeout): // the terminal takes no output, as after Ctrl-S on a serial line
-		_ = term.Restore(t.in.Fd(), t.state)
-		return errors.New("the terminal did not take the last output")
-	}
+	_ = term.Restore(t.in.Fd(), t.state) // the terminal takes no output, as after Ctrl-S on a serial line
+	return errors.New("the terminal did not take the last output")
 }

@@ -78,6 +78,7 @@ func (p *Progress) Recall(started, ended muster.Event, isShown bool) {
 	if !isShown {
 		if isToolLine(ended) {
 			p.calls.ended = append(p.calls.ended, ended)
+			delete(p.calls.gists, ended.Text("call"))
 		}
 		return
 	}

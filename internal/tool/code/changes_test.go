@@ -182,6 +182,10 @@ func TestUnifiedCall(t *testing.T) {
 	if got, want := UnifiedCall(llm.Call{Name: "apply_patch", Input: move}, nil, 1000), asCalled+"\n--- a/a\n+++ b/b\n@@ -1,1 +1,1 @@\n-1\n+2\n"; got != want {
 		t.Errorf("%q", got)
 	}
+	everywhere := `{"path":"a","old_text":"x","new_text":"y","replace_all":true}`
+	if got, want := UnifiedCall(llm.Call{Name: "edit_file", Input: []byte(everywhere)}, nil, 1000), asCalled+"\n--- a/a\n+++ b/a\n@@ -1,1 +1,1 @@\n-x\n+y\n"; got != want {
+		t.Errorf("%q", got)
+	}
 	if got := UnifiedCall(llm.Call{Name: "bash", Input: []byte(`{"command":"ls"}`)}, nil, 1000); got != "" {
 		t.Errorf("a command is the edit %q", got)
 	}

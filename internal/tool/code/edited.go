@@ -231,7 +231,7 @@ func (e Edit) changes() (all []FileChange) {
 		switch {
 		case l.Kind == difflines.File && len(heads) > 0:
 			all, heads = append(all, heads[0]), heads[1:]
-		case len(all) == 0: // a call that edits one file has no heads
+		case len(all) == 0 && l.IsCode(): // a call that edits one file has no heads
 			all = append(all, FileChange{Path: l.File})
 		}
 		if !l.IsCode() {
