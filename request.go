@@ -56,6 +56,10 @@ type Request struct {
 	// Asks are the rules that an approval of a permission may add for longer, and Scope is for how long it does.
 	Asks  []string     `json:"asks,omitempty"`
 	Scope RequestScope `json:"scope,omitempty"`
+	// CallID is the call of a tool that waits for a permission, and TakenAt when its member went on with the answer.
+	// Until then the call has not run.
+	CallID  string  `json:"call_id,omitempty"`
+	TakenAt float64 `json:"taken_at,omitempty"`
 	Extra Extra        `json:"-"`
 }
 

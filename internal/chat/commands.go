@@ -95,7 +95,7 @@ func (s *Session) runCommand(ctx context.Context, line string) (over bool) {
 	case name == "resume" && (s.HasBegun || !s.Stopped):
 		s.Face.Print("no team has stopped here")
 	case name == "resume":
-		s.beginRun("")
+		s.goOn()
 	case name == "approve" || name == "reject":
 		s.answers().Line(ctx, name, rest)
 	default:

@@ -12,7 +12,7 @@ import (
 // leaveQuestion is the ID of the question whether a team works on when the user leaves.
 const leaveQuestion = "leave"
 
-// Answers answer questions with what the user types. All fields must be set.
+// Answers answer questions with what the user types. All fields but Answered must be set.
 type Answers struct {
 	// Waiting returns the requests that the user may answer, and those of them that are shown to the user.
 	Waiting func(ctx context.Context) (all, shown []muster.Request)
@@ -20,6 +20,8 @@ type Answers struct {
 	Command func(ctx context.Context, args ...string) (printed string, ok bool)
 	// Print shows whole lines, and Fill puts the beginning of a line into the input.
 	Print, Fill func(text string)
+	// Answered is called when an answer was given; nil: nothing is.
+	Answered func()
 }
 
 // Key does what a key says to a question.
@@ -54,6 +56,8 @@ func (s *Answers) Line(ctx context.Context, name, rest string) {
 func (s *Answers) decide(ctx context.Context, args ...string) {
 	if printed, ok := s.Command(ctx, args...); !ok {
 		s.Print(strings.TrimRight(printed, "\n"))
+	} else if s.Answered != nil {
+		s.Answered()
 	}
 }
 

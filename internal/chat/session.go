@@ -205,9 +205,8 @@ func (s *Session) Run(ctx context.Context) (Outcome, error) {
 
 // open does what the command line has said, before anything is typed.
 func (s *Session) open(ctx context.Context) {
-	if s.GoesOn && s.Stopped && !s.HasBegun && s.First == "" {
-		// No words: the lead goes on where it was.
-		s.beginRun("")
+	if s.GoesOn && s.First == "" {
+		s.goOn()
 	}
 	if s.First != "" {
 		s.Face.Echo(s.First)
@@ -245,7 +244,14 @@ func (s *Session) handle(ctx context.Context, e terminal.Event) (how Outcome, ov
 
 // answers returns what answers questions in this conversation.
 func (s *Session) answers() *Answers {
-	return &Answers{Waiting: s.Waiting, Command: s.Command, Print: s.Face.Print, Fill: s.Fill}
+	return &Answers{Waiting: s.Waiting, Command: s.Command, Print: s.Face.Print, Fill: s.Fill, Answered: s.goOn}
+}
+
+// goOn resumes a team that has stopped here.
+func (s *Session) goOn() {
+	if s.Stopped && !s.HasBegun {
+		s.beginRun("") // no words: the lead goes on where it was
+	}
 }
 
 // showRest shows the events that were written before the run ended but had not arrived yet.

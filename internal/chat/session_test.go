@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -227,16 +228,29 @@ func TestCustomCommands(t *testing.T) {
 	})
 }
 
+// A stopped team goes on with /resume, and with the answer to a question.
 func TestAStoppedTeamGoesOnWithoutWords(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := start(t, func(s *Session) { s.Stopped = true })
-		b.types("/resume", "/resume", "/archive")
-		close(b.over)
-		<-b.ended
-		if !slices.Equal(b.begun, []string{""}) || b.outcome != RunEnded || len(b.ran) != 0 {
-			t.Errorf("begun %q, ended %d, ran %q\n%s", b.begun, b.outcome, b.ran, b.paper)
-		}
-	})
+	for ran, act := range map[string]func(*bench){
+		"[]":                       func(b *bench) { b.types("/resume", "/resume", "/archive") },
+		"[[approve a1]]":           func(b *bench) { b.events <- terminal.Answer{ID: "a1", Key: "y"} },
+		"[[reject a1 -- not now]]": func(b *bench) { b.types("/reject not now") },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := start(t, func(s *Session) { s.Stopped = true })
+			b.waiting = []muster.Request{{ID: "a1"}}
+			b.events <- terminal.Answer{ID: "a1", Key: "v"} // to look at a question answers nothing
+			synctest.Wait()
+			if b.ran = b.ran[1:]; len(b.begun) > 0 {
+				t.Errorf("begun %q", b.begun)
+			}
+			act(b)
+			close(b.over)
+			<-b.ended
+			if !slices.Equal(b.begun, []string{""}) || b.outcome != RunEnded || fmt.Sprint(b.ran) != ran {
+				t.Errorf("%s: begun %q, ended %d, ran %q\n%s", ran, b.begun, b.outcome, b.ran, b.paper)
+			}
+		})
+	}
 }
 
 func TestCtrlCTwiceLeaves(t *testing.T) {

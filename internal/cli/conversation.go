@@ -109,6 +109,7 @@ type conversation struct {
 	paint     view.Paint     // of the progress
 	commands  func() []chat.Command
 	hasTitle  bool // the title of the window tells how the run stands
+	isStopped bool // a run has stopped here, which can go on
 	hasNoTask bool // what goes on here is a run that stopped with no task open
 	talk      *team.Conversation
 	stop      context.CancelCauseFunc
@@ -129,9 +130,8 @@ func (c *conversation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	isStopped, err := c.hasStopped(ctx)
-	if err == nil && !isRemote { // what cannot start is reported before anything is typed
-		err = c.checkStart(ctx, isStopped)
+	if c.isStopped, err = c.hasStopped(ctx); err == nil && !isRemote {
+		err = c.checkStart(ctx, c.isStopped) // what cannot start is reported before anything is typed
 	}
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (c *conversation) run(ctx context.Context) error {
 	if err := c.openFace(ctx); err != nil {
 		return err
 	}
-	s, detach, err := c.openSession(ctx, isRemote, isStopped)
+	s, detach, err := c.openSession(ctx, isRemote)
 	if err != nil {
 		c.closeFace()
 		return err
@@ -167,19 +167,19 @@ func (c *conversation) hasStopped(ctx context.Context) (bool, error) {
 // openSession returns the session, connected to the lead in another process or to one that the first words start. It
 // shows the user where the conversation takes place, and what is open. The prompt stands by now, so it may read much.
 func (c *conversation) openSession(
-	ctx context.Context, isRemote, isStopped bool,
+	ctx context.Context, isRemote bool,
 ) (s *chat.Session, detach func(), err error) {
 	state, err := c.RunState(ctx)
 	// A pipe cannot choose between going on and beginning anew, so the user must say it with a command.
-	if err == nil && c.terminal == nil && isStopped && !isRemote && !c.goesOn {
+	if err == nil && c.terminal == nil && c.isStopped && !isRemote && !c.goesOn {
 		err = state.Err()
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	c.hasNoTask = isStopped && !state.IsStopped
+	c.hasNoTask = c.isStopped && !state.IsStopped
 	s = c.newSession(ctx)
-	s.Stopped, s.Remote, s.HasBegun = isStopped, isRemote, isRemote
+	s.Stopped, s.Remote, s.HasBegun = c.isStopped, isRemote, isRemote
 	if isRemote {
 		remote, err := c.attachTo(ctx, s, state.Run)
 		if err != nil {
@@ -221,7 +221,7 @@ func (c *conversation) welcome(ctx context.Context, s *chat.Session, state team.
 		c.recall(ctx, state.Run, false)
 	}
 	if s.Stopped {
-		c.face.Print("\n" + view.Hang(stoppedHere(state), 4, width-1))
+		c.face.Print("\n" + view.Hang(stoppedHere(state, len(usersRequests(ctx, c.Team))), 4, width-1))
 	}
 }
 
@@ -406,6 +406,9 @@ func (c *conversation) explainEnd(ctx context.Context, isRemote, isInterrupted b
 		what, hint = howStopped(ctx, c.opened, state.Run)+"; ", "go on: muster resume   or, with words of yours: muster"
 	case c.terminal == nil: // a pipe cannot be asked what to do with a team that stopped
 		hint = "go on: muster resume"
+	}
+	if n := len(usersRequests(ctx, c.Team)); n > 0 {
+		what += text.Count(n, "question") + text.Plural(n, " waits", " wait") + " for you, "
 	}
 	explain(c.app.Stderr, what+openTasks(state.Open), hint)
 	if isInterrupted {

@@ -78,7 +78,11 @@ func (c *conversation) status(width int) terminal.Status {
 		s.Title = c.progress.Title(filepath.Base(c.Root()))
 	}
 	for _, r := range c.progress.Questions() {
-		s.Questions = append(s.Questions, face.Ask(r, c.paint, now, width, c.progress.Subject))
+		q := face.Ask(r, c.paint, now, width, c.progress.Subject)
+		if c.isStopped && c.running.Load() == nil {
+			q.Keys[0].Label += ", go on"
+		}
+		s.Questions = append(s.Questions, q)
 	}
 	return s
 }
@@ -205,7 +209,7 @@ func (c *conversation) below(ended muster.Event, number int) (counts string, row
 	}
 	output := ended.Text("output")
 	if _, isEdit := ended.Fields["added"]; !isEdit {
-		return "", face.OutputRows(c.paint, output, indent, width)
+		return "", face.OutputRows(output, indent, width)
 	}
 	e := code.ReadUnified(output)
 	e.Added, e.Removed = int(ended.Number("added")), int(ended.Number("removed")) // also of the lines that are cut
@@ -238,7 +242,8 @@ func (a *App) within(ctx context.Context, dir string, shape *view.Screen, args [
 }
 
 // stoppedHere returns the open tasks of a team that has stopped, or its goal if no task is open, and how to go on.
-func stoppedHere(state team.RunState) string {
+// questions is how many wait for the user.
+func stoppedHere(state team.RunState, questions int) string {
 	open := view.OpenTasks(state.Open, 40, "muster task list")
 	if len(open) == 0 {
 		words := "      goal: " + text.CutColumns(text.OneLine(state.Run.Goal), 60)
@@ -247,8 +252,12 @@ func stoppedHere(state team.RunState) string {
 		}
 		open = []string{words + "   no task is open"}
 	}
+	goOn := "/resume, or say what you want"
+	if questions > 0 {
+		goOn = "answer below, " + goOn
+	}
 	return "a team stopped here with this open:\n" + strings.Join(open, "\n") +
-		"\ngo on: /resume, or say what you want\nput it aside: /archive --yes"
+		"\ngo on: " + goOn + "\nput it aside: /archive --yes"
 }
 
 // remember returns a function that adds a line to the history. Until there is a team, it holds the lines in memory,

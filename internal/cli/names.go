@@ -135,7 +135,8 @@ func (c *conversation) waiting(ctx context.Context) (all, shown []muster.Request
 // usersRequests returns the requests that wait, and that the user may answer.
 func usersRequests(ctx context.Context, t *team.Team) []muster.Request {
 	all, _ := t.Requests().Pending(ctx)
-	return slices.DeleteFunc(all, func(r muster.Request) bool { return !view.IsForUser(r) })
+	now := time.Now()
+	return slices.DeleteFunc(all, func(r muster.Request) bool { return !view.IsForUser(r, now) })
 }
 
 func (c *conversation) share(ctx context.Context, path string) (string, error) {

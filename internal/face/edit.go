@@ -59,11 +59,10 @@ func EditRows(p view.Paint, e code.Edit, limit int, how string, indent, width in
 }
 
 // OutputRows returns the lines of an output as rows of less than width columns, each behind an indent.
-func OutputRows(p view.Paint, output string, indent, width int) (rows []string) {
+func OutputRows(output string, indent, width int) (rows []string) {
 	for line := range strings.SplitSeq(output, "\n") {
 		if line = strings.TrimRight(text.Clean(strings.ReplaceAll(line, "\t", "    ")), " "); line != "" {
-			row := text.CutColumns(line, max(width-1-indent, 8))
-			rows = append(rows, strings.Repeat(" ", indent)+p.In(view.Faint, row))
+			rows = append(rows, strings.Repeat(" ", indent)+text.CutColumns(line, max(width-1-indent, 8)))
 		}
 	}
 	return rows

@@ -13,7 +13,7 @@ import (
 
 // TestOutputRows checks that an output stands below its call in rows that are cut, and harmless.
 func TestOutputRows(t *testing.T) {
-	got := strings.Join(OutputRows(view.Paint{}, "ok\tmuster\n\n\x1b[2Jmuch longer than the row\n[exit 1]", 2, 20), "|")
+	got := strings.Join(OutputRows("ok\tmuster\n\n\x1b[2Jmuch longer than the row\n[exit 1]", 2, 20), "|")
 	if want := "  ok    muster|  [2Jmuch longer...|  [exit 1]"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

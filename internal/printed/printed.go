@@ -47,7 +47,8 @@ var options = json.JoinOptions(jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML
 		record[muster.Member](memberForm),
 		record[view.Member](memberForm),
 		record[muster.Message](form{times: []string{"timestamp"}}),
-		record[muster.Request](form{times: []string{"created_at", "updated_at", "deadline", "resolved_at"}}),
+		record[muster.Request](form{
+			times: []string{"created_at", "updated_at", "deadline", "resolved_at", "taken_at"}}),
 		record[muster.Lane](form{times: []string{"created_at"}}),
 		record[muster.Event](form{times: []string{"ts", "until"}}),
 		record[muster.Run](form{times: []string{"started_at", "ended_at"},

@@ -203,6 +203,16 @@ func expired(k muster.RequestKind) decision {
 	return decision{status: late(k), by: muster.System, response: tooLate}
 }
 
+// Take notes that the member which has asked goes on with the answer. Errors: NotFound.
+func (q *Requests) Take(ctx context.Context, id muster.RequestID) error {
+	_, err := q.items.Update(ctx, string(id), func(r *muster.Request) error {
+		r.TakenAt = muster.UnixTime(time.Now())
+		r.UpdatedAt = r.TakenAt
+		return nil
+	})
+	return err
+}
+
 // Withdraw takes back the pending requests that which selects; why is for people.
 func (q *Requests) Withdraw(ctx context.Context, by muster.Name, why string, which func(muster.Request) bool) error {
 	_, err := q.endEach(ctx, by, why, func(r muster.Request) muster.RequestStatus {

@@ -187,6 +187,7 @@ func (v *conversation) answer(ctx context.Context, r llm.Result) error {
 }
 
 func (v *conversation) unanswered() []llm.Call { return v.script.Unanswered() }
+func (v *conversation) repliedAt() float64     { return v.script.RepliedAt() }
 
 func (v *conversation) last() (m llm.Message) {
 	if messages := v.script.Messages(); len(messages) > 0 {

@@ -200,6 +200,9 @@ func (m *Member) answerCalls(ctx context.Context, resume bool, unknown string) e
 		if t := m.toolbox.recoverer(ctx, c.Name); t != nil && c.Malformed == "" { // a malformed call has never run
 			r, known, err = t.Recover(ctx, c, resume)
 		}
+		if resume && err == nil && !known {
+			r, known, err = m.toolbox.wraps.permits.notRun(ctx, c.ID, m.conversation.repliedAt())
+		}
 		if err != nil && resume {
 			return err
 		}

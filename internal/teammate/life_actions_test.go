@@ -373,6 +373,26 @@ func TestCallsThatWereCutOffAreAnswered(t *testing.T) {
 			l.Errorf("%v; she reads %s", err, l.said())
 		}
 	})
+	live(t, "alice", func(l *life) { // a call that waited for the user's answer has not run
+		ask := func(call string, isTaken bool) {
+			q := l.world.Requests
+			r, err := q.Ask(l.Context(), muster.Request{Kind: muster.AskPermission, From: "alice", To: muster.User, CallID: call})
+			if l.must(err); isTaken {
+				l.must(q.Take(l.Context(), r.ID))
+			}
+		}
+		ask("id-edit", false) // for an earlier call with the ID of a later one
+		time.Sleep(time.Minute)
+		restartWithCalls(l, "bash", "read", "edit")
+		ask("id-bash", false)
+		ask("id-read", true)
+		l.restart("alice")
+		l.must(l.Member.open(l.Context()))
+		l.must(RecoverCalls{}.do(l.Context(), l.Member))
+		if got := l.said(); strings.Count(got, "Not run: the process ended") != 1 || strings.Count(got, "The outcome is unknown") != 2 {
+			l.Errorf("she reads %s", got)
+		}
+	})
 	for _, a := range []Action{RecoverCalls{}, AnswerStopped{}} {
 		failEachOp(t, "alice", func(l *life) { restartWithCalls(l, "bash") },
 			func(l *life) error { return a.do(l.Context(), l.Member) })

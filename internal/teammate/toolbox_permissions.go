@@ -81,7 +81,7 @@ func (p *permits) around(t llm.Tool, dir *workdir) func(context.Context, llm.Cal
 		note := ""
 		for isAsked := d.Action == permissions.Ask; isAsked; note = code.ChangedSince {
 			change := p.changeOf(ctx, dir, fitted)
-			if refusal, err = p.askUser(ctx, call, note+change, d); err != nil {
+			if refusal, err = p.askUser(ctx, c.ID, call, note+change, d); err != nil {
 				return llm.Result{}, err
 			}
 			granted, err := p.granted(ctx)
@@ -133,12 +133,13 @@ func (p *permits) granted(ctx context.Context) ([]string, error) {
 	return granted, nil
 }
 
-// askUser asks the user about a call, and waits for the answer. refusal says why the call may not run; "" if it may.
+// askUser asks the user about the call with the id, and waits for the answer. refusal says why the call may not run; ""
+// if it may.
 //
 // Nobody waits for ever: the request has a deadline, and whoever waits ends it then. A member that loses its task, or
 // whose turn is stopped, takes its question back.
 func (p *permits) askUser(
-	ctx context.Context, c permissions.Call, change string, d permissions.Decision,
+	ctx context.Context, id string, c permissions.Call, change string, d permissions.Decision,
 ) (refusal string, err error) {
 	if p.settings.Wait < 0 {
 		return "nobody can be asked in this run", nil
@@ -153,21 +154,26 @@ func (p *permits) askUser(
 	}
 	r, err := p.question(ctx, muster.Request{Kind: muster.AskPermission, From: p.claims.name, To: muster.User,
 		TaskID: t.ID, Fence: t.Fence, Reason: p.secrets.String(fmt.Sprintf("%s (%s)", what, reason(d))),
-		Plan: p.secrets.String(c.Command), Change: change, Asks: asks,
+		Plan: p.secrets.String(c.Command), Change: change, Asks: asks, CallID: id,
 		Deadline: muster.UnixTime(time.Now().Add(wait))})
 	if err != nil {
 		return "", err
 	}
 	defer p.claims.presence.showActivity(ctx, "waits for your answer to "+string(r.ID))()
-	id := r.ID
-	if r, err = p.claims.plans.await(ctx, id); err != nil {
+	asked := r.ID
+	if r, err = p.claims.plans.await(ctx, asked); err != nil {
 		// Where the process is stopped the question stays: the next one asks the same. Else nobody needs the answer.
 		cause, later := context.Cause(ctx), context.WithoutCancel(ctx)
 		if cause == nil || errors.Is(cause, muster.CauseTurn) || errors.Is(cause, muster.CauseShutdown) {
-			err := p.requests.Withdraw(later, p.claims.name, "it ended before",
-				func(r muster.Request) bool { return r.ID == id })
+			err := p.requests.Withdraw(later, p.claims.name, "not run, its turn was stopped",
+				func(r muster.Request) bool { return r.ID == asked })
 			p.claims.diary.dropped(later, "withdrawing a question", err)
+		} else {
+			p.claims.phase.noteOpen(id)
 		}
+		return "", err
+	}
+	if err := p.requests.Take(ctx, asked); err != nil {
 		return "", err
 	}
 	switch {
@@ -195,33 +201,49 @@ func (p *permits) changeOf(ctx context.Context, dir *workdir, c llm.Call) string
 
 // takeBackLost takes back the questions of an earlier process of the member, which is done with its task.
 func (p *permits) takeBackLost(ctx context.Context) {
-	err := p.requests.Withdraw(ctx, p.claims.name, "its call ended before", func(r muster.Request) bool {
-		return r.Kind == muster.AskPermission && r.From == p.claims.name && r.CreatedAt <= p.since
-	})
+	err := p.requests.Withdraw(ctx, p.claims.name, "not run, its process had ended", p.isLost)
 	p.claims.diary.dropped(ctx, "taking back lost questions", err)
 }
 
-// question asks, or returns the same question of before a restart: the user sees one, whose deadline stays. A question
-// of before about another change of the same call is taken back.
+// question asks, or returns the same question of before a restart, which the user may have answered meanwhile: the user
+// sees one, whose deadline stays. One that is past its deadline, or about another change of the same call, is replaced.
 func (p *permits) question(ctx context.Context, ask muster.Request) (muster.Request, error) {
-	pending, err := p.requests.Pending(ctx)
+	all, err := p.requests.List(ctx)
 	if err != nil {
 		return ask, err
 	}
 	isSameCall := func(r muster.Request) bool {
-		return r.CreatedAt <= p.since && r.Kind == ask.Kind && r.From == ask.From && r.TaskID == ask.TaskID &&
-			r.Reason == ask.Reason && r.Plan == ask.Plan && slices.Equal(r.Asks, ask.Asks)
+		return p.isLost(r) && r.TaskID == ask.TaskID && r.Reason == ask.Reason && r.Plan == ask.Plan &&
+			slices.Equal(r.Asks, ask.Asks)
 	}
-	change := strings.TrimPrefix(ask.Change, code.ChangedSince)
-	for _, r := range pending {
-		if isSameCall(r) && strings.TrimPrefix(r.Change, code.ChangedSince) == change {
+	change, now := strings.TrimPrefix(ask.Change, code.ChangedSince), muster.UnixTime(time.Now())
+	for _, r := range all {
+		mayWait := r.Status == muster.RequestPending && (r.Deadline == 0 || r.Deadline > now)
+		isSame := isSameCall(r) && strings.TrimPrefix(r.Change, code.ChangedSince) == change
+		if isSame && (mayWait || r.ResolvedBy == muster.User) {
 			return r, nil
 		}
 	}
-	if err := p.requests.Withdraw(ctx, p.claims.name, "the file has changed since", isSameCall); err != nil {
+	if err := p.requests.Withdraw(ctx, p.claims.name, "asked anew", isSameCall); err != nil {
 		return ask, err
 	}
 	return p.requests.Ask(ctx, ask)
+}
+
+// isLost reports whether a request is a question of an earlier process of the member, which has ended before an answer.
+func (p *permits) isLost(r muster.Request) bool {
+	return r.Kind == muster.AskPermission && r.From == p.claims.name && r.CreatedAt <= p.since && r.TakenAt == 0
+}
+
+// notRun returns the result of a call which the process ended before the answer of the user came. ok is false for other
+// calls. repliedAt is when the model asked for the call: its ID may be that of an earlier one.
+func (p *permits) notRun(ctx context.Context, id string, repliedAt float64) (result llm.Result, ok bool, err error) {
+	all, err := p.requests.List(ctx)
+	ok = slices.ContainsFunc(all, func(r muster.Request) bool {
+		return p.isLost(r) && r.CallID == id && r.CreatedAt >= repliedAt
+	})
+	return llm.ErrorResult("Not run: the process ended before the user answered. " +
+		"Call it again unless it is no longer needed."), ok, err
 }
 
 func reason(d permissions.Decision) string {

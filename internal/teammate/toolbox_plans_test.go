@@ -209,6 +209,65 @@ func TestAnAnswerIsForTheChangeThatWasShown(t *testing.T) {
 	})
 }
 
+// The user may answer while no process of the team lives: the member gets that answer when it asks the same, once.
+func TestAnAnswerBetweenTwoProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParts(t, "alice")
+		p.claim()
+		p.allowTouch(0)
+		ctx, stop := context.WithCancelCause(t.Context())
+		done := p.touch(ctx)
+		stop(muster.ErrFenced)
+		<-done
+		time.Sleep(time.Minute)
+		p.decide(p.waiting()[0].ID, muster.User, true, "")
+		for i := range 2 {
+			p.reopen(p.world.Store)
+			p.must(p.claims.find(t.Context()))
+			p.allowTouch(0)
+			done := p.touch(t.Context())
+			synctest.Wait()
+			all := p.waiting()
+			if len(all) != i {
+				t.Fatalf("%+v wait in process %d", all, i+2)
+			}
+			if i > 0 { // the answer was for one call
+				p.decide(all[0].ID, muster.User, false, "not again")
+			}
+			if got := <-done; got.err != nil || got.r.IsError != (i > 0) {
+				t.Errorf("%+v in process %d", got, i+2)
+			}
+		}
+	})
+}
+
+// A question whose deadline has passed while no process lived is asked anew.
+func TestAQuestionThatNobodyWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParts(t, "alice")
+		p.claim()
+		p.allowTouch(0)
+		ctx, stop := context.WithCancelCause(t.Context())
+		done := p.touch(ctx)
+		was := p.waiting()[0]
+		stop(muster.ErrFenced)
+		<-done
+		time.Sleep(time.Hour)
+		p.reopen(p.world.Store)
+		p.must(p.claims.find(t.Context()))
+		p.allowTouch(0)
+		done = p.touch(t.Context())
+		all := p.waiting()
+		if len(all) != 1 || all[0].ID == was.ID || all[0].Deadline < was.Deadline+3000 {
+			t.Fatalf("%+v wait", all)
+		}
+		p.decide(all[0].ID, muster.User, true, "")
+		if got := <-done; got.err != nil || got.r.IsError {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 // A question whose call has ended with its process is taken back when the member is done with its task.
 func TestALostQuestionIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -217,6 +217,11 @@ func (t *Transcript) LastMark() string { return locked(t, func() string { return
 // unanswered, it ends with the reply that made them.
 func (t *Transcript) Messages() []llm.Message { return locked(t, t.conversation.Messages) }
 
+// RepliedAt returns when the model replied last, in Unix seconds; 0 is unknown.
+func (t *Transcript) RepliedAt() float64 {
+	return locked(t, func() float64 { return t.conversation.repliedAt })
+}
+
 // Unanswered returns the calls of the last reply that have no result yet, in order.
 func (t *Transcript) Unanswered() []llm.Call { return locked(t, t.conversation.Unanswered) }
 
@@ -247,6 +252,7 @@ type conversation struct {
 	llm.History
 	tokens, counted int // see Counted
 	noted           []muster.MessageID
+	repliedAt       float64
 }
 
 // add appends what an entry says.
@@ -278,6 +284,7 @@ func (c *conversation) add(e Entry) {
 // answered, and a history never begins with a reply. Calls of a reply that was cut off are dropped, because the last
 // one may be incomplete and none of them was run.
 func (c *conversation) reply(e Entry) {
+	c.repliedAt = e.At
 	for _, call := range c.Unanswered() { // an entry between was lost
 		r := llm.ErrorResult(lostResultText)
 		r.ID = call.ID

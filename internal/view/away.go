@@ -17,8 +17,10 @@ type Away struct {
 	Since   time.Time // when that was; zero: never
 	IsWhole bool      // all of the run counts, whatever the user did in it
 	Landed  []muster.TaskID
-	GivenUp []muster.TaskID // and not landed or retried since
-	Spent   spend.Sum
+	// IsUnverified says that no check has proved some of what landed.
+	IsUnverified bool
+	GivenUp      []muster.TaskID // and not landed or retried since
+	Spent        spend.Sum
 }
 
 // Event takes the next event of the run.
@@ -29,6 +31,7 @@ func (a *Away) Event(e muster.Event) {
 		*a = Away{Since: muster.Time(e.At), IsWhole: a.IsWhole}
 	case e.Kind == journal.TaskCompleted && e.Text("commit") != "":
 		a.Landed = append(a.Landed, e.Task)
+		a.IsUnverified = a.IsUnverified || e.Text("receipt") == muster.ReceiptUnchecked
 	case e.Kind == journal.TaskAttention:
 		a.GivenUp = append(a.GivenUp, e.Task)
 	case e.Kind == journal.TurnEnded:
@@ -63,6 +66,9 @@ func (a Away) Draw(
 				added, removed = added+more, removed+less
 			}
 			counts += fmt.Sprintf(", +%d -%d", added, removed)
+		}
+		if a.IsUnverified {
+			counts += ", not verified"
 		}
 		line("landed", counts+": "+names(a.Landed))
 	}

@@ -48,8 +48,15 @@ func (p *Progress) boardRows(now time.Time, most int) []string {
 		return n.Request == nil || n.Request.To == muster.Lead && WaitingTime(*n.Request, now) < leadAnswerTime
 	})
 	p.needsUser = len(p.questions) > 0
+	p.presence.asking = nil
 	if p.options.OnlyLines || p.drawer != nil { // the questions have a frame of their own
 		needs = slices.DeleteFunc(needs, func(n Need) bool { return n.Request != nil })
+		for _, n := range p.questions {
+			p.presence.asking = append(p.presence.asking, n.Request.From)
+		}
+		if !slices.ContainsFunc(p.presence.members, func(m *Activity) bool { return !p.presence.isAsking(m) }) {
+			rows = nil // nobody works on meanwhile
+		}
 	}
 	p.needsUser = p.needsUser || len(needs) > 0
 	all := p.needRows(needs, maxNeeds, true)
@@ -62,11 +69,11 @@ func (p *Progress) boardRows(now time.Time, most int) []string {
 	return append(rows, all...)
 }
 
-// rowHead returns the first column of a row about the team, and how many columns are left behind it.
+// rowHead returns the first column of a row about the team with the gap behind it, and how many columns are left.
 func rowHead(p *Progress, name string) (head string, room int) {
 	names, _ := p.presence.nameColumns(p.options.Width - 1)
-	head = text.PadColumns(name, max(names, len(needsYou)))
-	return head, p.options.Width - 3 - text.Columns(head)
+	head = text.PadColumns(name+" ", max(names, leastNames)+2)
+	return head, p.options.Width - 1 - text.Columns(head)
 }
 
 // teamRows returns a line with the tasks of each kind, what was spent of the budget, and how full the lead's context
@@ -92,7 +99,7 @@ func (p *Progress) teamRows() (rows []string) {
 	words := ""
 	flush := func() {
 		if words != "" && room > 0 {
-			rows = append(rows, head+"  "+text.CutColumns(strings.TrimRight(words, " "), room))
+			rows = append(rows, head+text.CutColumns(strings.TrimRight(words, " "), room))
 			head, words = strings.Repeat(" ", text.Columns(head)), ""
 		}
 	}
@@ -101,7 +108,7 @@ func (p *Progress) teamRows() (rows []string) {
 		if words == "" || strings.HasSuffix(words, ", ") {
 			gap = ""
 		}
-		if words != "" && text.Columns(words+gap+strings.TrimSuffix(part, ", ")) > room {
+		if words != "" && text.Columns(words+gap+strings.TrimRight(part, " ")) > room {
 			flush()
 			gap = ""
 		}
@@ -118,7 +125,7 @@ func (p *Progress) needRows(needs []Need, most int, hasRoom bool) (rows []string
 		if i == most {
 			head, room := rowHead(p, "")
 			more := fmt.Sprintf("and %d more: %s", len(needs)-i, typed(p, "muster status"))
-			rows = append(rows, head+"  "+text.CutColumns(more, room))
+			rows = append(rows, head+text.CutColumns(more, room))
 			break
 		}
 		command := n.Command
@@ -133,7 +140,7 @@ func (p *Progress) needRows(needs []Need, most int, hasRoom bool) (rows []string
 		if !below {
 			words = text.CutColumns(words, left) + "   " + command
 		}
-		rows = append(rows, p.options.In(Yours, head)+"  "+text.CutColumns(words, max(room, 0)))
+		rows = append(rows, p.options.In(Yours, head)+text.CutColumns(words, max(room, 0)))
 		if below && hasRoom && text.Columns(command) < p.options.Width {
 			rows = append(rows, strings.Repeat(" ", min(2, p.options.Width-1-text.Columns(command)))+command)
 		}

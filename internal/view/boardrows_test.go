@@ -36,9 +36,9 @@ func TestStatusOfAConversation(t *testing.T) {
 		p.Event(e)
 	}
 	wide := `lead      working  turn 7   $1.75  0 s
-board      4 landed, 1 working, 1 needs you   $1.75 of $5.00   context 22%
-NEEDS YOU  task 3  report: three attempts   /retry 3
-NEEDS YOU  mail  1 mail for you   /inbox`
+board     4 landed, 1 working, 1 needs you   $1.75 of $5.00   context 22%
+NEEDS YOU task 3  report: three attempts   /retry 3
+NEEDS YOU mail  1 mail for you   /inbox`
 	same(t, strings.Join(p.Rows(muster.Time(1000), 80, 0), "\n"), wide)
 	same(t, strings.Join(p.Rows(muster.Time(1000), 200, 0), "\n"), wide)
 	// A question has no row: it is asked in a frame. The lead may answer one to it first.
@@ -49,15 +49,25 @@ NEEDS YOU  mail  1 mail for you   /inbox`
 		t.Errorf("the questions, while the lead may answer: %v", p.Questions())
 	}
 	same(t, strings.Join(p.Rows(muster.Time(1000), 30, 0), "\n"), `lead      working  $1.75  0 s
-board      4 landed,
-           1 working,
-           1 needs you
-           $1.75 of $5.00
-           context 22%
-NEEDS YOU  task 3  report:...
+board     4 landed,
+          1 working,
+          1 needs you
+          $1.75 of $5.00
+          context 22%
+NEEDS YOU task 3  report:...
   /retry 3
-NEEDS YOU  mail  1 mail fo...
+NEEDS YOU mail  1 mail for...
   /inbox`)
+	// Who asks has no row, and where all ask the team has none.
+	p.Event(at(journal.MemberWorking, "alice", 0))
+	same(t, strings.Join(p.Rows(muster.Time(1000), 80, 0), "\n"), wide)
+	o.Requests[0].From = "lead"
+	p.Event(at(journal.MemberShutdown, "alice", 0))
+	_, needs, _ := strings.Cut(wide, "context 22%\n")
+	same(t, strings.Join(p.Rows(muster.Time(1002), 80, 0), "\n"), needs)
+	o.Requests[0].From = "alice"
+	p.Event(at(journal.MemberWorking, "lead", 0))
+	p.Rows(muster.Time(1004), 80, 0)
 	same(t, p.Title("linkly"), "? linkly 4/6 $1.75")
 	// On a low terminal members give way first, then commands, then all but the first that waits.
 	for i := range 20 {
@@ -65,7 +75,7 @@ NEEDS YOU  mail  1 mail fo...
 	}
 	for most := 7; most < 25; most++ {
 		rows := p.Rows(muster.Time(1000), 40, most)
-		if all := strings.Join(rows, "\n"); len(rows) > most || !strings.Contains(all, "NEEDS YOU  task 3") ||
+		if all := strings.Join(rows, "\n"); len(rows) > most || !strings.Contains(all, "NEEDS YOU task 3") ||
 			!strings.Contains(all, "lead ") {
 			t.Errorf("%d rows of %d:\n%s", len(rows), most, all)
 		}
@@ -77,7 +87,7 @@ func TestAStoppedTeamNeedsYou(t *testing.T) {
 	var rung []string
 	p := NewProgress(Options{OnlyLines: true, Print: func(string) {}, Notify: func(words string) { rung = append(rung, words) },
 		Board: func() (Overview, error) { return Overview{Mail: 2}, nil }})
-	same(t, strings.Join(p.Rows(muster.Time(1000), 80, 9), "\n"), "NEEDS YOU  mail  2 mails for you   /inbox")
+	same(t, strings.Join(p.Rows(muster.Time(1000), 80, 9), "\n"), "NEEDS YOU mail  2 mails for you   /inbox")
 	p.Fail(muster.Time(1000), errors.New("the model refuses"))
 	same(t, strings.Join(rung, "\n"), "the run has stopped: the model refuses")
 }

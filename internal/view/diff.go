@@ -104,7 +104,7 @@ func (d DiffLook) Text(l difflines.Line, columns int) string {
 	for _, x := range spans {
 		code := base
 		if x.IsChanged {
-			code += ";7"
+			code += ";1"
 		} else if l.Kind == difflines.Context {
 			code = highlight.Colours[x.Code]
 		}

@@ -29,7 +29,7 @@ func TestDiff(t *testing.T) {
 	coloured := Diff(Screen{Colours(nil), 80}, lines, below)
 	same(t, ansi.Strip(coloured), plain)
 	for _, want := range []string{"\x1b[1mx.go\x1b[0m\x1b[2m  +2 -1\x1b[0m\n", "\x1b[36m@@ -8,4", "\x1b[2m 9    \x1b[0m\x1b[31m-    return ",
-		"\x1b[31;7mone\x1b[0m\x1b[31m(a, 1)", "\x1b[32;7mtwo\x1b[0m\x1b[32m(a, 1)", "    \x1b[38;5;98mif\x1b[0m 世 {"} {
+		"\x1b[31;1mone\x1b[0m\x1b[31m(a, 1)", "\x1b[32;1mtwo\x1b[0m\x1b[32m(a, 1)", "    \x1b[38;5;98mif\x1b[0m 世 {"} {
 		if !strings.Contains(coloured, want) {
 			t.Errorf("there is no %q in\n%q", want, coloured)
 		}

@@ -139,8 +139,8 @@ func (t lineWriter) runLine() Line {
 	case journal.RunStarted:
 		l.Who, l.Verb, l.Text = t.who("lead"), "goal", t.field("goal", 200)
 		l.Show = l.Text != "" // a conversation begins without one
-	case journal.RunGoal:
-		l.Who, l.Verb, l.Text = t.who("lead"), "goal", t.field("goal", 200)
+	case journal.RunGoal: // the user has said it
+		l.Who, l.Verb, l.Text, l.Show = t.who("lead"), "goal", t.field("goal", 200), false
 	case journal.RunResumed:
 		l.Who, l.Verb, l.Text = t.who("lead"), "again", t.field("goal", 200)
 	case journal.RunEnded:
@@ -387,6 +387,9 @@ func (t lineWriter) completedLine(l Line) Line {
 	}
 	if isFlaky, _ := t.Fields["flaky"].(bool); isFlaky {
 		verdict += ", red by chance before"
+	}
+	if t.Text("receipt") == muster.ReceiptUnchecked && t.Text("check") == "" {
+		verdict = "no check is set"
 	}
 	landed := checkLine(l.Text, t.field("check", 60), verdict, Good)
 	landed.Verb = "lands"

@@ -66,7 +66,7 @@ func TestLines(t *testing.T) {
 		{at(journal.TaskReturned, "alice", 2, "reason", "conflict", "text", "report.go", "with", "task 1 of bob"),
 			"+landing|back|2 counter to alice: conflict in report.go, with task 1 of bob"},
 		{at(journal.TaskCompleted, "alice", 2, "commit", "3f2a91c00", "receipt", "not verified"),
-			"+landing|lands|2 counter                 3f2a91c  not verified"},
+			"+landing|lands|2 counter                 3f2a91c  no check is set"},
 		{at(journal.TaskCompleted, "alice", 2, "commit", ""), "+alice|done|2 counter                 no change"},
 		{at(journal.TaskAttention, "bob", 5, "reason", "came back 3 times, last: check"),
 			"+board|needs|you: 5 report                  came back 3 times, last: check; muster task retry 5"},

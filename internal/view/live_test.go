@@ -114,7 +114,7 @@ func TestTheBoardStaysInSight(t *testing.T) {
 	}
 	p.Event(at(journal.MemberSpawned, "alice", 0, "role", "coder"))
 	tick()
-	same(t, last(2), "alice     working  4 s\nboard      120 landed, 2 working, 78 ready")
+	same(t, last(2), "alice     working  4 s\nboard     120 landed, 2 working, 78 ready")
 	tick()
 	tick()
 	if reads != 1 {
@@ -123,19 +123,19 @@ func TestTheBoardStaysInSight(t *testing.T) {
 	o.Requests = []muster.Request{{ID: "7f2c91aa", Kind: muster.AskPlan, From: "alice", To: "lead", TaskID: 9, CreatedAt: 1000}}
 	p.Event(at(journal.RequestCreated, "alice", 9, "request_id", "7f2c91aa", "to", "lead", "kind", "plan_approval", "text", "so"))
 	tick()
-	same(t, last(1), "NEEDS YOU  7f2c91aa  plan of alice for 9, wa...   muster requests show 7f2c91aa")
+	same(t, last(1), "NEEDS YOU 7f2c91aa  plan of alice for 9, wai...   muster requests show 7f2c91aa")
 	for i := range 4 {
 		o.Needy = append(o.Needy, muster.Task{ID: muster.TaskID(i + 1), Subject: "s", Result: "no"})
 	}
 	o.Mail = 2
 	p.Event(at(journal.TaskAttention, "alice", 1))
 	tick()
-	same(t, last(2), "NEEDS YOU  task 2  s: no   muster task retry 2\n           and 3 more: muster status")
+	same(t, last(2), "NEEDS YOU task 2  s: no   muster task retry 2\n          and 3 more: muster status")
 	// What cannot be read stays as it was.
 	errBoard = errors.New("no")
 	p.Event(at(journal.MemberWorking, "alice", 0))
 	tick()
-	if !strings.Contains(last(5), "board      120 landed") {
+	if !strings.Contains(last(5), "board     120 landed") {
 		t.Errorf("lost:\n%s", last(5))
 	}
 

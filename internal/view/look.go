@@ -138,7 +138,7 @@ func (o Overview) look(m Member, now *Activity) Look {
 func (o Overview) asksFor(m Member) string {
 	for _, r := range o.Requests {
 		isLeads := r.To == muster.Lead && WaitingTime(r, o.Now) < leadAnswerTime // who may still answer it
-		if r.From == m.Name && IsForUser(r) && !isLeads {
+		if r.From == m.Name && IsForUser(r, o.Now) && !isLeads {
 			return Question(r)
 		}
 	}

@@ -68,7 +68,7 @@ func (t lineWriter) requestLine() Line {
 		case muster.RequestExpired:
 			l.Verb, l.Text = "late", t.question()+": no answer in time"
 		default: // taken back by the member that asked
-			l.Verb, l.Show = "drops", false
+			l.Verb, l.Show = "drops", muster.RequestKind(t.Text("kind")) == muster.AskPermission
 		}
 	}
 	return l
@@ -87,9 +87,10 @@ func (a *asked) with(e muster.Event) muster.Event {
 		}
 		(*a)[id] = e.Text("text")
 	case journal.RequestDecided:
-		if words := (*a)[id]; words != "" && e.Text("text") == "" {
+		words, isDropped := (*a)[id], muster.RequestStatus(e.Text("status")) == muster.RequestCancelled
+		if words != "" && (isDropped || e.Text("text") == "") {
 			e.Fields = maps.Clone(e.Fields)
-			e.Fields["text"] = words
+			e.Fields["text"] = Because(words, e.Text("text"))
 		}
 		delete(*a, id)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"muster"
 	"muster/internal/spend"
@@ -38,15 +39,15 @@ const (
 // lead.
 func (o Overview) Needs() (all []Need) {
 	for _, r := range o.Requests {
-		if !IsForUser(r) {
+		if !IsForUser(r, o.Now) {
 			continue
 		}
 		what := fmt.Sprintf("%s of %s, waits %s", Question(r), r.From, Duration(WaitingTime(r, o.Now)))
 		switch r.Kind {
 		case muster.AskPermission:
 			what = text.CutColumns(fmt.Sprintf("%s asks to run %s", r.From, text.OneLine(cmp.Or(r.Plan, r.Reason))), 66)
-			if left := muster.Time(r.Deadline).Sub(o.Now); r.Deadline != 0 && left > 0 {
-				what += ", " + Duration(left) + " left"
+			if r.Deadline != 0 {
+				what += ", " + Duration(muster.Time(r.Deadline).Sub(o.Now)) + " left"
 			}
 		case muster.AskPlan:
 			what = fmt.Sprintf("plan of %s for %d, waits %s", r.From, r.TaskID, Duration(WaitingTime(r, o.Now)))
@@ -76,9 +77,11 @@ func (o Overview) Needs() (all []Need) {
 	return all
 }
 
-// IsForUser reports whether a request waits for the user. Those to the lead do, but not what the user asks of the lead.
-func IsForUser(r muster.Request) bool {
-	return r.From != muster.User && (r.To == muster.User || r.To == muster.Lead)
+// IsForUser reports whether a request that is pending waits for the user at a moment. Those to the lead do, but not
+// what the user asks of the lead. A permission is past its deadline where the process that asked has ended before.
+func IsForUser(r muster.Request, now time.Time) bool {
+	isOver := r.Kind == muster.AskPermission && r.Deadline != 0 && !muster.Time(r.Deadline).After(now)
+	return r.From != muster.User && (r.To == muster.User || r.To == muster.Lead) && !isOver
 }
 
 // budgetNeeds returns the budgets of a run that goes on, or could, of which most is spent. The budget of a member or of

@@ -17,7 +17,7 @@ func TestNeeds(t *testing.T) {
 	o := Overview{
 		Run: muster.Run{Budget: "5", StartedAt: 1}, Now: muster.Time(100), Mail: 2, Alive: true,
 		Requests: []muster.Request{{ID: "7f2c91aa", Kind: muster.AskPlan, From: "bob", To: muster.Lead, TaskID: 3,
-			CreatedAt: 80}},
+			CreatedAt: 80}, {ID: "7f2c91ab", Kind: muster.AskPermission, From: "bob", To: muster.User, CreatedAt: 80, Deadline: 99}},
 		Needy:    []muster.Task{{ID: 9, Subject: "report", Result: "came back 3 times"}},
 		Members:  []Member{parked("alice"), parked("carol"), {Member: muster.Member{Name: "dave", Doing: "parked until 9:00"}}},
 		Spending: spend.Book{Total: spend.Sum{Dollars: spend.FromFloat(4.2)}},

@@ -33,6 +33,9 @@ type Presence struct {
 	// dayBudget says that most of the user's budget of a day is spent; "" while it is not.
 	dayBudget string
 
+	// asking are the members whose question stands in a frame, which says all that a row would.
+	asking []muster.Name
+
 	// context is how many tokens the lead's last request and its reply had, and model who has counted them.
 	context int
 	model   string
@@ -311,8 +314,9 @@ func (l *Presence) rows(
 	p Paint, now time.Time, width, most int, subject func(muster.TaskID) string,
 ) []string {
 	shown, rest := l.matters(most)
+	shown = slices.DeleteFunc(slices.Clone(shown), l.isAsking)
 	tasks := make([]string, len(shown))
-	l.names = max(l.names, 8)
+	l.names = max(l.names, leastNames)
 	for i, m := range shown {
 		l.names, l.states = max(l.names, min(len(m.label()), 16)), max(l.states, 7, len(m.state))
 		if m.task != 0 {
@@ -341,6 +345,9 @@ func (l *Presence) rows(
 	return rows
 }
 
+// isAsking reports whether the question of a member stands in a frame.
+func (l *Presence) isAsking(m *Activity) bool { return slices.Contains(l.asking, m.name) }
+
 // turnText names the member's turn, or is empty before the first one.
 func (m *Activity) turnText() string {
 	if m.turn == 0 {
@@ -348,6 +355,9 @@ func (m *Activity) turnText() string {
 	}
 	return fmt.Sprintf("turn %d", m.turn)
 }
+
+// leastNames is the least width of the column of names.
+const leastNames = 8
 
 // nameColumns returns how wide the column of names is in rows of room columns. Where they are too few for what a member
 // does beside a long name and its state, names are cut, and isNarrow says so.

@@ -120,14 +120,14 @@ func TestLivingMembersSayWhatTheyHaveSpent(t *testing.T) {
 		p.Event(e)
 	}
 	got := strings.Join(p.Rows(muster.Time(1000), 60, 0), "\n")
-	if !strings.Contains(got, "alice     working  $0.95") || !strings.HasSuffix(got, "\nteam       $1.95 of $5.00") {
+	if !strings.Contains(got, "alice     working  $0.95") || !strings.HasSuffix(got, "\nteam      $1.95 of $5.00") {
 		t.Error(got)
 	}
 	e := at(journal.TurnEnded, "bob", 0)
 	e.Fields = map[string]any{"dollars": nil}
 	p.Event(e)
 	if got := strings.Join(p.Rows(muster.Time(1000), 60, 0), "\n"); !strings.Contains(got, "bob       working  unknown") ||
-		!strings.HasSuffix(got, "\nteam       at least $1.95 of $5.00") {
+		!strings.HasSuffix(got, "\nteam      at least $1.95 of $5.00") {
 		t.Error(got)
 	}
 }

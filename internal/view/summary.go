@@ -344,7 +344,9 @@ func checkCell(l muster.Landed) Cell {
 	case muster.ReceiptGreen, muster.ReceiptCovered:
 		c.Tone = Good
 	case muster.ReceiptStillRed, muster.ReceiptUnchecked:
-		c.Tone = Bad
+		if c.Tone = Bad; l.Receipt == muster.ReceiptUnchecked && l.Check == "" {
+			c = Text("no check")
+		}
 		return c
 	}
 	switch {
