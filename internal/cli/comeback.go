@@ -35,13 +35,17 @@ type recalled struct {
 
 func (r recalled) isShown() bool { return r.text != "" || r.ended.Text("output") != "" }
 
-// rows is about how many rows it takes.
-func (r recalled) rows() int {
+// rows is about how many rows of a width it takes.
+func (r recalled) rows(width int) int {
 	switch {
 	case !r.isShown():
 		return 0
 	case r.text != "":
-		return 2 + strings.Count(r.text, "\n")
+		n := 1
+		for line := range strings.Lines(r.text) {
+			n += 1 + text.Columns(strings.TrimSpace(line))/max(width, 1)
+		}
+		return n
 	case r.ended.Text("tool") == "bash":
 		return 2 + strings.Count(r.ended.Text("output"), "\n")
 	}
@@ -120,7 +124,7 @@ func (c *conversation) recall(ctx context.Context, run muster.Run, isAtWork bool
 	}
 	first, rows := len(all), 0
 	for ; first > 0; first-- {
-		if rows += all[first-1].rows(); rows > most && first < len(all) {
+		if rows += all[first-1].rows(width); rows > most && first < len(all) {
 			break
 		}
 	}

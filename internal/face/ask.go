@@ -61,8 +61,11 @@ func Ask(r muster.Request, p view.Paint, now time.Time, width int, subject func(
 	}
 	if left := muster.Time(r.Deadline).Sub(now); r.Deadline != 0 && left > 0 {
 		q.Note = view.Duration(left) + " left"
-		if r.Kind == muster.AskPermission { // the call is refused then
+		switch { // the call is refused then
+		case r.Kind == muster.AskPermission && isNarrow:
 			q.Note = "no in " + view.Duration(left)
+		case r.Kind == muster.AskPermission:
+			q.Note = "refused in " + view.Duration(left)
 		}
 	}
 	if len(r.Asks) > 0 {

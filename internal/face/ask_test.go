@@ -21,7 +21,7 @@ func TestAsk(t *testing.T) {
 		keys = append(keys, k.Name)
 	}
 	got := q.Title + " | " + q.Note + " | " + strings.Join(q.Lines, " | ") + " | " + strings.Join(keys, " ")
-	const want = "bob asks to run | no in 4 min | $ git push[2J\n  --force | rule: ask bash(git push *) · task 3 benchmark | y n v Y"
+	const want = "bob asks to run | refused in 4 min | $ git push[2J\n  --force | rule: ask bash(git push *) · task 3 benchmark | y n v Y"
 	if got != want {
 		t.Errorf("%q", got)
 	}

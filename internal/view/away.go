@@ -67,10 +67,10 @@ func (a Away) Draw(
 			}
 			counts += fmt.Sprintf(", +%d -%d", added, removed)
 		}
-		if a.IsUnverified {
-			counts += ", not verified"
-		}
 		line("landed", counts+": "+names(a.Landed))
+		if a.IsUnverified {
+			line("check", "not verified")
+		}
 	}
 	given := slices.DeleteFunc(slices.Clone(a.GivenUp), func(id muster.TaskID) bool {
 		return !slices.ContainsFunc(tasks, func(t muster.Task) bool {
