@@ -187,7 +187,7 @@ func TestAnAnswerIsForTheChangeThatWasShown(t *testing.T) {
 		id = shows(code.ChangedSince + other)
 		restart := func() {
 			stop(muster.ErrFenced)
-			<-done
+			_ = <-done
 			time.Sleep(time.Minute)
 			p.reopen(p.world.Store)
 			p.must(p.claims.find(t.Context()))
