@@ -60,7 +60,7 @@ type Request struct {
 	// Until then the call has not run.
 	CallID  string  `json:"call_id,omitempty"`
 	TakenAt float64 `json:"taken_at,omitempty"`
-	Extra Extra        `json:"-"`
+	Extra   Extra   `json:"-"`
 }
 
 // requestFields has no methods, so that package json fills and writes the fields by itself.

@@ -103,7 +103,7 @@ const (
 // Requests.
 const (
 	RequestCreated = "request.created" // request_id, kind, to, text
-	RequestDecided = "request.decided" // request_id, kind, status, by, text
+	RequestDecided = "request.decided" // request_id, kind, status, by, text, asked
 )
 
 // Lanes.

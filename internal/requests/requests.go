@@ -22,6 +22,7 @@ import (
 	"muster/internal/corruption"
 	"muster/internal/mailbox"
 	"muster/internal/state"
+	"muster/internal/text"
 	"muster/journal"
 )
 
@@ -188,6 +189,9 @@ func (q *Requests) DecideFor(
 // tooLate is the response of a request that ended at its deadline.
 const tooLate = "nobody answered in time"
 
+// maxAsked limits what an answer's event has of the question, in bytes.
+const maxAsked = 200
+
 // decision is how a request ends. It is written in one step with the status, so that a crash never leaves an approval
 // without its scope: that would be read as one for a single call.
 type decision struct {
@@ -300,7 +304,8 @@ func (q *Requests) end(
 		if err != nil {
 			return r, false, err
 		}
-		q.emit(ctx, journal.RequestDecided, r, map[string]any{"status": r.Status, "by": d.by, "text": d.response})
+		q.emit(ctx, journal.RequestDecided, r, map[string]any{"status": r.Status, "by": d.by, "text": d.response,
+			"asked": text.CutBytes(cmp.Or(r.Plan, r.Reason), maxAsked)})
 		r, err = q.sendQueued(ctx, r, rev)
 		return r, err == nil, err
 	}

@@ -74,25 +74,13 @@ func (t lineWriter) requestLine() Line {
 	return l
 }
 
-// asked has the question of each request that waits, by the id of the request.
-type asked map[string]string
-
-// with adds the question to an answer that has no text. It returns all other events as they are.
-func (a *asked) with(e muster.Event) muster.Event {
-	id := e.Text("request_id")
-	switch e.Kind {
-	case journal.RequestCreated:
-		if *a == nil {
-			*a = asked{}
-		}
-		(*a)[id] = e.Text("text")
-	case journal.RequestDecided:
-		words, isDropped := (*a)[id], muster.RequestStatus(e.Text("status")) == muster.RequestCancelled
-		if words != "" && (isDropped || e.Text("text") == "") {
-			e.Fields = maps.Clone(e.Fields)
-			e.Fields["text"] = Because(words, e.Text("text"))
-		}
-		delete(*a, id)
+// withQuestion returns the event of an answer with what was asked in its text, for those who have not read that in a line
+// of its own. An answer in words stands for itself.
+func withQuestion(e muster.Event) muster.Event {
+	asked, isDropped := e.Text("asked"), muster.RequestStatus(e.Text("status")) == muster.RequestCancelled
+	if e.Kind == journal.RequestDecided && asked != "" && (isDropped || e.Text("text") == "") {
+		e.Fields = maps.Clone(e.Fields)
+		e.Fields["text"] = Because(asked, e.Text("text"))
 	}
 	return e
 }

@@ -75,7 +75,6 @@ type Progress struct {
 	questions  []Need // that wait for the user
 	needsUser  bool   // something waits for the user
 	calls      toolCalls
-	asked      asked
 }
 
 // queuedLine is a line with its time. A claim's line waits until the claim's lane is known, and later lines wait
@@ -190,7 +189,7 @@ func (p *Progress) Event(e muster.Event) {
 	}
 	hasFrame := p.options.OnlyLines && p.options.OneKey // for questions
 	if hasFrame {
-		e = p.asked.with(e)
+		e = withQuestion(e)
 	}
 	lines := Lines(e, p.facts())
 	if hasFrame && e.Kind == journal.RequestCreated && e.Text("to") == string(muster.User) {
