@@ -11,9 +11,9 @@ func (s *Session) leave(how Outcome) (Outcome, bool) {
 		return how, true
 	}
 	s.leaving, s.asks = how, true
-	s.Face.Ask(terminal.Question{ID: leaveQuestion, Title: "the team is at work", Keys: []terminal.Key{
-		{Name: "s", Label: "stops it, keeping the state"}, {Name: "b", Label: "leaves it at work in the background"},
-		{Name: "esc", Label: "stays"}, {Name: "ctrl+c"}, {Name: "ctrl+d"}}})
+	s.Face.Ask(terminal.Question{ID: leaveQuestion, Title: "what becomes of the team?", Keys: []terminal.Key{
+		{Name: "s", Label: "stop it, keep the state"}, {Name: "b", Label: "leave it at work in the background"},
+		{Name: "esc", Label: "stay here"}, {Name: "ctrl+c"}, {Name: "ctrl+d"}}})
 	return how, false
 }
 

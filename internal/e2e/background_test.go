@@ -16,7 +16,7 @@ import (
 
 func leaves(s *tmuxtest.Screen) {
 	s.Keys("/quit", "Enter")
-	s.Wait(`(?s)the team is at work.*s stops it.*stays`)
+	s.Wait(`(?s)what becomes of the team.*s +stop it.*stay here`)
 	s.Keys("b")
 	s.Wait(`(?s)the team works on in the background.*\n\$ $`)
 }
@@ -42,11 +42,11 @@ func TestBackground(t *testing.T) {
 	s.Keys("plan it all with care", "Enter")
 	s.Wait(`(?s)lead +goal +plan it all with care.*alice +working.*bash while.*\n> $`)
 	s.Keys("C-d")
-	s.Wait(`(?s)the team is at work.*s stops it.*stays`)
+	s.Wait(`(?s)what becomes of the team.*s +stop it.*stay here`)
 	s.Keys("Escape")
 	s.Wait(`\n> $`)
 	s.Keys("/quit", "Enter")
-	s.Wait(`(?s)the team is at work.*s stops it.*stays`)
+	s.Wait(`(?s)what becomes of the team.*s +stop it.*stay here`)
 	s.Keys("b")
 	s.Wait(`(?s)the team works on in the background.*come back: muster attach.*\n\$ $`)
 	s.Cooked()

@@ -104,7 +104,7 @@ func TestTalk(t *testing.T) {
 		}
 	}
 	s.Keys("/quit", "Enter")
-	s.Wait(`(?s)the team is at work.*s stops it.*Esc\s+stays`)
+	s.Wait(`(?s)what becomes of the team.*s +stop it.*Esc\s+stay here`)
 	s.Keys("s")
 	s.Wait(`(?s)the state is kept; 1 task is open.*\n\$ $`)
 	s.Cooked()

@@ -23,23 +23,23 @@ func Ask(r muster.Request, p view.Paint, now time.Time, width int, subject func(
 ) terminal.Question {
 	from := text.OneLine(string(r.From))
 	q := terminal.Question{ID: string(r.ID), Title: from + " asks: " + view.Question(r),
-		Note: "waits " + view.Duration(view.WaitingTime(r, now)), Keys: []terminal.Key{
-			{Name: "y", Label: "yes", Settles: true}, {Name: "n", Label: "no, why"}, {Name: "v", Label: "view"}}}
+		Note: "waits " + view.Duration(view.WaitingTime(r, now)),
+		Keys: []terminal.Key{{Name: "y", Label: "yes", Settles: true}}}
 	plan := strings.TrimSpace(text.Clean(r.Plan))
 	switch r.Kind {
 	case muster.AskPermission:
-		q.Title = from + " asks to go on"
+		q.Title = from + " asks: go on?"
 		if plan != "" {
-			q.Title, plan = from+" asks to run", "$ "+strings.ReplaceAll(plan, "\n", "\n  ")
+			q.Title, plan = from+" asks: run this command?", "$ "+strings.ReplaceAll(plan, "\n", "\n  ")
 		}
 	case muster.AskPlan:
-		q.Title = from + " asks for approval of a plan"
+		q.Title = from + " asks: follow this plan?"
 	}
 	if plan != "" {
 		q.Lines = append(q.Lines, plan)
 	}
 	if e := code.ReadUnified(r.Change); len(e.Files) > 0 {
-		q.Title = from + " asks to change"
+		q.Title = from + " asks: make this change?"
 		draw := func(e code.Edit) string {
 			head := p.In(view.Plain, text.List(e.Files, 3)+"  "+e.Counts())
 			return strings.Join(append([]string{head}, EditRows(p, e, maxChangeLines, "", 0, width-4)...), "\n")
@@ -61,24 +61,21 @@ func Ask(r muster.Request, p view.Paint, now time.Time, width int, subject func(
 	}
 	if left := muster.Time(r.Deadline).Sub(now); r.Deadline != 0 && left > 0 {
 		q.Note = view.Duration(left) + " left"
-		switch { // the call is refused then
-		case r.Kind == muster.AskPermission && isNarrow:
-			q.Note = "no in " + view.Duration(left)
-		case r.Kind == muster.AskPermission:
-			q.Note = "refused in " + view.Duration(left)
-		}
 	}
 	if len(r.Asks) > 0 {
-		label := "allow all of this in this run"
-		switch what := text.OneLine(r.Asks[0]); {
+		what := "all of this"
+		switch asks := text.OneLine(r.Asks[0]); {
 		case len(r.Asks) > 1:
-		case what == "bash("+text.OneLine(r.Plan)+")":
-			label = "allow this command in this run"
-		case text.Columns(what) <= 40:
-			label = "allow " + what + " in this run"
+		case asks == "bash("+text.OneLine(r.Plan)+")":
+			what = "this command"
+		case text.Columns(asks) <= 40:
+			what = asks
 		}
-		q.Keys = append(q.Keys, terminal.Key{Name: "Y", Label: label, Settles: true})
+		q.Keys = append(q.Keys, terminal.Key{Name: "Y", Label: "allow " + what + " in this run",
+			Long: "yes, and allow " + what + " for the rest of this run", Settles: true})
 	}
+	q.Keys = append(q.Keys, terminal.Key{Name: "n", Label: "no", Long: "no, and say why"},
+		terminal.Key{Name: "v", Label: "view", Long: "view all of it"})
 	return q
 }
 

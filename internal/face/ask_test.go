@@ -21,7 +21,7 @@ func TestAsk(t *testing.T) {
 		keys = append(keys, k.Name)
 	}
 	got := q.Title + " | " + q.Note + " | " + strings.Join(q.Lines, " | ") + " | " + strings.Join(keys, " ")
-	const want = "bob asks to run | refused in 4 min | $ git push[2J\n  --force | rule: ask bash(git push *) · task 3 benchmark | y n v Y"
+	const want = "bob asks: run this command? | 4 min left | $ git push[2J\n  --force | rule: ask bash(git push *) · task 3 benchmark | y Y n v"
 	if got != want {
 		t.Errorf("%q", got)
 	}
@@ -44,7 +44,7 @@ func TestAskAboutAChange(t *testing.T) {
 		r := muster.Request{ID: "a1", Kind: muster.AskPermission, From: "bob", To: muster.User, CreatedAt: 900, TaskID: 3,
 			Change: c.change, Reason: "edit_file a.go (ask edit_file of the user's config.yaml)"}
 		q := Ask(r, view.Colours(nil), muster.Time(1000), 80, func(muster.TaskID) string { return "benchmark" })
-		if got := ansi.Strip(q.Lines[0]); q.Title != "bob asks to change" || got != c.want {
+		if got := ansi.Strip(q.Lines[0]); q.Title != "bob asks: make this change?" || got != c.want {
 			t.Errorf("%q %q", q.Title, got)
 		}
 		if got, want := ansi.Strip(q.Lines[1]), "rule: ask edit_file of your config.yaml · task 3 benchmark"; got != want {

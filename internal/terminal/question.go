@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,6 +45,7 @@ type Question struct {
 type Key struct {
 	Name  string // as bubbletea names it
 	Label string // what it does, such as "yes"; "": it is not shown
+	Long  string // the same where there is more room; "": the label
 	// Settles says that the question waits no longer after the key.
 	Settles bool
 }
@@ -195,12 +197,12 @@ func (s *screen) questionRows(height int) []string {
 	if q == nil || height <= 0 {
 		return nil
 	}
-	title, note := clean(q.Title), q.Note
+	title, note, next := clean(q.Title), q.Note, ""
 	if n := len(s.questions.waiting); n > 1 && !q.IsModal {
 		note = strings.TrimPrefix(note+" · ", " · ") + fmt.Sprintf("%d of %d", s.questions.index()+1, n)
+		next = "Tab next"
 	}
 	width := s.width - 1
-	foot := s.questionKeys(q)
 	var body, rest []string
 	for i, line := range q.Lines {
 		if i == 0 {
@@ -209,31 +211,28 @@ func (s *screen) questionRows(height int) []string {
 			rest = append(rest, text.WrapColoured(line, width-4, s.options.Colour)...)
 		}
 	}
+	state, inline, keys := s.questionKeys(q, width-4, next)
 	if height < 4 || width < 16 { // what is asked, and the keys
 		if len(body) == 0 {
 			body = []string{title}
 		}
 		rows := []string{s.paint(s.options.Accent, ansi.TruncateWc(ansi.Strip(body[0]), width, "…")),
-			ansi.TruncateWc(foot, width, "")}
+			ansi.TruncateWc(cmp.Or(state, inline), width, "")}
 		return rows[:min(height, 2)]
 	}
-	var keys []string
-	if ansi.StringWidthWc(foot) > width-6 { // the edge has no room for the keys
-		// A key and what it does stay on one row, if there is room.
-		const blank = "\u00a0"
-		all := strings.Split(foot, " · ")
-		for i, key := range all {
-			if ansi.StringWidthWc(key) <= width-4 {
-				all[i] = strings.ReplaceAll(key, " ", blank)
-			}
-		}
-		for _, row := range text.Wrap(strings.Join(all, " · "), width-4) {
-			keys = append(keys, strings.TrimSuffix(strings.ReplaceAll(row, blank, " "), " ·"))
-		}
-		foot = ""
+	// Where there is room, each key has a row; else they stand in the edge, unless that is too short.
+	most := min(height-2, maxQuestionRows, s.height*2/3)
+	switch spare := most - len(body) - len(rest) - len(keys); {
+	case spare < 0 && ansi.StringWidthWc(inline) <= width-6:
+		state, keys = cmp.Or(state, inline), nil
+	case spare > 0 && len(body) > 0:
+		keys = slices.Insert(keys, 0, "")
+	}
+	if len(keys) > 0 {
+		state = cmp.Or(state, next)
 	}
 	// The keys stay, and as far as there is room why it is asked: the long text gives way.
-	most := max(min(height-2, maxQuestionRows, s.height*2/3)-len(keys), 1)
+	most = max(most-len(keys), 1)
 	rest = rest[:min(len(rest), max(most-2, 0))]
 	if most -= len(rest); len(body) > most && q.Brief != "" {
 		body = text.WrapColoured(q.Brief, width-4, s.options.Colour)
@@ -244,26 +243,32 @@ func (s *screen) questionRows(height int) []string {
 	}
 	body = slices.Concat(body[:min(len(body), most)], rest, keys)
 	body = body[:min(len(body), height-2)]
-	return frame{s.options.Accent, title, note, foot}.draw(s, body, width)
+	return frame{s.options.Accent, title, note, state}.draw(s, body, width)
 }
 
-// questionKeys names the keys, or what the key that was pressed will do.
-func (s *screen) questionKeys(q *Question) string {
-	var all []string
+// questionKeys returns the keys in one line that ends with more, and in rows of a width. state stands in the edge beside
+// the rows: what the key that was pressed will do, or why no key answers.
+func (s *screen) questionKeys(q *Question, width int, more string) (state, inline string, rows []string) {
+	wide := 0
 	for _, k := range q.Keys {
-		switch {
-		case k.Label == "":
-		case k.Name == s.questions.pressed:
-			return k.Label + " in a moment (Esc: not; any other key makes it text)"
-		default:
-			all = append(all, strings.Replace(k.Name, "esc", "Esc", 1)+" "+k.Label)
+		if k.Label != "" {
+			wide = max(wide, len(k.Name))
 		}
 	}
-	if len(s.questions.waiting) > 1 && !q.IsModal {
-		all = append(all, "Tab next")
+	for _, k := range q.Keys {
+		if k.Label == "" {
+			continue
+		}
+		if k.Name == s.questions.pressed {
+			state = k.Label + " in a moment (Esc: not; any other key makes it text)"
+		}
+		name := strings.Replace(k.Name, "esc", "Esc", 1)
+		inline += name + " " + k.Label + " · "
+		row := s.paint(s.options.Accent, name) + strings.Repeat(" ", wide-len(name)+2) + cmp.Or(k.Long, k.Label)
+		rows = append(rows, text.WrapColoured(row, width, s.options.Colour)...)
 	}
 	if !s.input.IsEmpty() && !q.IsModal {
-		return "keys answer when the line below is empty"
+		state = "keys answer when the line below is empty"
 	}
-	return strings.Join(all, " · ")
+	return state, strings.TrimSuffix(inline+more, " · "), rows
 }

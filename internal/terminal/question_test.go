@@ -35,7 +35,7 @@ func (k *keyboard) pressed(key, more string) {
 }
 
 var push = Question{ID: "p-1", Title: "bob asks to run a command", Note: "4m left", Lines: []string{"$ git push"},
-	Keys: []Key{{"y", "yes", true}, {"n", "no", false}, {"v", "all of it", false}}}
+	Keys: []Key{{Name: "y", Label: "yes", Settles: true}, {Name: "n", Label: "no", Settles: false}, {Name: "v", Label: "all of it", Settles: false}}}
 
 // One key on an empty input answers the question that has stood for a second. All else is text.
 func TestOneKeyAnswers(t *testing.T) {
@@ -135,12 +135,16 @@ func TestTheFrameOfAQuestion(t *testing.T) {
 		shows(61, 24, `
 ╭─ bob asks to run a command ─────────── 4m left · 1 of 2 ─╮
 │ $ git push                                               │
-╰─ y yes · n no · v all of it · Tab next ──────────────────╯`)
-		shows(30, 12, "╭─ bob asks to run a comm… ─╮\n│ $ git push                │\n│ y yes · n no              │\n│ v all of it · Tab next    │")
+│                                                          │
+│ y  yes                                                   │
+│ n  no                                                    │
+│ v  all of it                                             │
+╰─ Tab next ───────────────────────────────────────────────╯`)
+		shows(30, 12, "╭─ bob asks to run a comm… ─╮\n│ $ git push                │\n│                           │\n│ y  yes                    │\n│ n  no                     │\n│ v  all of it              │")
 		long := push
 		long.Lines = []string{strings.Repeat("word ", 60)}
 		k.Update(statusMsg{Status: Status{Questions: []Question{long}}})
-		shows(30, 16, "│ ... 7 more rows           │\n│ y yes · n no              │\n│ v all of it               │")
+		shows(30, 16, "│ ... 8 more rows           │\n│ y  yes                    │\n│ n  no                     │\n│ v  all of it              │")
 		k.Update(statusMsg{Status: Status{Questions: []Question{push, {ID: "p-2"}}}})
 		shows(30, 5, "$ git push\ny yes · n no")
 		k.Update(tea.KeyPressMsg(tea.Key{Code: 'y', Text: "y"}))
@@ -205,7 +209,7 @@ func TestAsk(t *testing.T) {
 	k.screen.resize(60, 20)
 	k.press("draft")
 	k.screen.Update(askMsg{Question{Title: "the team is at work", Keys: []Key{{Name: "s", Label: "stops it"}, {Name: "esc", Label: "stays"}}, IsModal: true}})
-	if shown := k.screen.View().Content; !strings.Contains(shown, "─ the team is at work ─") || !strings.Contains(shown, "s stops it · Esc stays") {
+	if shown := k.screen.View().Content; !strings.Contains(shown, "─ the team is at work ─") || !strings.Contains(shown, "s    stops it") {
 		t.Errorf("asked:\n%s", shown)
 	}
 	k.press("x<enter>s")
