@@ -117,11 +117,11 @@ func (s Sandbox) Rights() string {
 	if !s.On {
 		return "commands are not confined: they run with your rights"
 	}
-	text := "commands are confined: they write only in their own worktrees and "
+	text := "commands are confined: they write only in their worktrees, "
 	if len(s.Network) > 0 {
-		text += "reach only " + strings.Join(s.Network, ", ")
+		text += "and reach only " + strings.Join(s.Network, ", ")
 	} else {
-		text += "have no network"
+		text += "no network"
 	}
 	if s.OpenChecks {
 		text += openChecks

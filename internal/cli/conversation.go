@@ -110,6 +110,7 @@ type conversation struct {
 	commands  func() []chat.Command
 	hasTitle  bool // the title of the window tells how the run stands
 	isStopped bool // a run has stopped here, which can go on
+	isNew     bool // neither has, nor does one go on in another process
 	hasNoTask bool // what goes on here is a run that stopped with no task open
 	talk      *team.Conversation
 	stop      context.CancelCauseFunc
@@ -133,6 +134,7 @@ func (c *conversation) run(ctx context.Context) error {
 	if c.isStopped, err = c.hasStopped(ctx); err == nil && !isRemote {
 		err = c.checkStart(ctx, c.isStopped) // what cannot start is reported before anything is typed
 	}
+	c.isNew = !isRemote && !c.isStopped
 	if err != nil {
 		return err
 	}
@@ -216,7 +218,7 @@ func (c *conversation) welcome(ctx context.Context, s *chat.Session, state team.
 	}
 	// The terminal would wrap a long line to the first column, among the names of the lines.
 	width, _ := view.TerminalWidth(c.app.Stdout)
-	c.face.Print(paintLabels(c.paint, view.Hang(strings.Join(lines, "\n"), len("rights  "), width-1)))
+	c.face.Print("\n" + paintLabels(c.paint, view.Hang(strings.Join(lines, "\n"), len("rights  "), width-1)))
 	if state.Run.StartedAt > 0 {
 		c.recall(ctx, state.Run, false)
 	}

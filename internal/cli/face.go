@@ -47,7 +47,7 @@ func (c *conversation) openFace(ctx context.Context) error {
 		c.terminal, err = terminal.Open(ctx, terminal.Options{In: in, Out: out,
 			History: chat.OpenHistory(c.workspace.Paths()).Lines(), Complete: names.Complete, Paste: pasted,
 			Clipboard: func() (text, said string) { return c.pasteImage(ctx) }, Colour: c.paint.IsOn(),
-			Accent: view.Amber, Hint: chat.Hint, HasTitle: c.hasTitle, Status: c.status,
+			Accent: view.Amber, OnGround: c.paint.OnLight, Hint: chat.Hint, HasTitle: c.hasTitle, Status: c.status,
 			Editor: func(file string) *exec.Cmd {
 				return a.editor(context.WithoutCancel(ctx), file)
 			}})
@@ -74,6 +74,9 @@ func (c *conversation) status(width int) terminal.Status {
 	now := c.app.Now()
 	rows := c.progress.Rows(now, width, terminal.StatusRows(view.TerminalHeight(c.app.Stdout)))
 	s := terminal.Status{Lines: rows}
+	if c.isNew && c.running.Load() == nil {
+		s.Empty = "say what is to be done"
+	}
 	if c.hasTitle {
 		s.Title = c.progress.Title(filepath.Base(c.Root()))
 	}

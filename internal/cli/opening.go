@@ -20,7 +20,7 @@ import (
 // model, the check, and what the team may do. What cannot be read is left out: whoever needs it says why.
 func openingLines(ctx context.Context, c *conversation) []string {
 	s := c.settings
-	const unchecked = "none: muster init finds one"
+	const unchecked = "none: muster init sets one up"
 	where := belowHome(c.app.env("HOME"), c.Root())
 	if repo, err := c.workspace.Repo(ctx); err == nil {
 		branch, _ := repo.CurrentBranch(ctx)
@@ -51,13 +51,20 @@ func belowHome(home, path string) string {
 	return path
 }
 
-// paintLabels makes the words in the first column faint, but the name of the program.
+// paintLabels makes the words in the first column faint, the name of the program bold, and all of what the team may do
+// faint: it is the same each time.
 func paintLabels(p view.Paint, lines string) string {
 	const column = len("rights  ")
 	var painted []string
+	last := ""
 	for line := range strings.SplitSeq(lines, "\n") {
 		label := strings.TrimRight(line[:min(column, len(line))], " ")
-		if label != "" && label != "muster" && len(label) < column && !strings.Contains(label, " ") {
+		switch last = cmp.Or(label, last); {
+		case last == "rights":
+			line = p.In(view.Faint, line)
+		case label == "muster":
+			line = p.Bold(label) + line[len(label):]
+		case label != "" && len(label) < column && !strings.Contains(label, " "):
 			line = p.In(view.Faint, label) + line[len(label):]
 		}
 		painted = append(painted, line)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,6 +32,9 @@ func (a *App) screen(w io.Writer) view.Screen {
 			}
 			return a.joined()
 		})
+		// Some terminals tell it: "15;0" is white on black.
+		_, ground, isKnown := strings.Cut(a.env("COLORFGBG"), ";")
+		s.Paint.OnLight(isKnown && (strings.HasSuffix(ground, "7") || strings.HasSuffix(ground, "15")))
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package face
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -36,15 +37,16 @@ func TestAskAboutAChange(t *testing.T) {
 	}
 	for _, c := range []struct{ change, want string }{
 		{change("a.go", "one\ntwo\nold\nfour\nfive\n", "one\ntwo\nnew\x1b[2J\nfour\nfive\n", false),
-			"a.go  +1 -1\n2  two\n3 -old\n3 +new[2J\n4  four"},
-		{change("b.go", "", "one\n", true), "b.go (new)  +1\n1  one"},
+			"a.go  +1 -1\n 2  two\n 3 -old\n 3 +new[2J\n 4  four"},
+		{change("b.go", "", "one\n", true), "b.go (new)  +1\n 1  one"},
 		{change("c.go", "", "", true), "c.go (new)  +0"},
-		{change("a\n+++ b/x", "-- a/y\n", "", false), "a +++ b/x  -1\n1 --- a/y"},
+		{change("a\n+++ b/x", "-- a/y\n", "", false), "a +++ b/x  -1\n 1 --- a/y"},
 	} {
 		r := muster.Request{ID: "a1", Kind: muster.AskPermission, From: "bob", To: muster.User, CreatedAt: 900, TaskID: 3,
 			Change: c.change, Reason: "edit_file a.go (ask edit_file of the user's config.yaml)"}
 		q := Ask(r, view.Colours(nil), muster.Time(1000), 80, func(muster.TaskID) string { return "benchmark" })
-		if got := ansi.Strip(q.Lines[0]); q.Title != "bob asks: make this change?" || got != c.want {
+		got := regexp.MustCompile(` +(\n|$)`).ReplaceAllString(ansi.Strip(q.Lines[0]), "$1")
+		if q.Title != "bob asks: make this change?" || got != c.want {
 			t.Errorf("%q %q", q.Title, got)
 		}
 		if got, want := ansi.Strip(q.Lines[1]), "rule: ask edit_file of your config.yaml · task 3 benchmark"; got != want {

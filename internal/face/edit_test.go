@@ -5,7 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"muster/internal/testing/require"
+	"muster/internal/text"
 	"muster/internal/tool/code"
 	"muster/internal/view"
 	"muster/llm"
@@ -39,7 +42,12 @@ func TestEditRows(t *testing.T) {
 	if got := EditRows(view.Paint{}, e, 4, "/open 3", 0, 80); got[len(got)-1] != "... 1 more changed line  /open 3" {
 		t.Errorf("%q", got)
 	}
-	if got := EditRows(view.Colours(nil), e, 1, "", 0, 30)[1]; got != "\x1b[31m-old[2J\x1b[0m" {
-		t.Errorf("%q", got)
+	for isLight, want := range map[bool]string{false: "\x1b[38;5;253;48;5;52m-old[2J\x1b[0m", true: "\x1b[38;5;235;48;5;224m-old[2J\x1b[0m"} {
+		p := view.Colours(nil)
+		p.OnLight(isLight)
+		got := EditRows(p, e, 1, "", 0, 30)[1]
+		if !strings.HasPrefix(got, want) || text.Columns(ansi.Strip(got)) != 29 {
+			t.Errorf("%q", got)
+		}
 	}
 }

@@ -31,6 +31,9 @@ const (
 // and mean nothing else: amber says that something waits for the user, and green and red are news.
 var Colours = [...]string{Plain: "", Comment: "2", String: "38;5;30", Keyword: "38;5;98", Number: "38;5;67"}
 
+// Bright are Colours for a ground that is dark and coloured.
+var Bright = [...]string{Plain: "", Comment: "38;5;247", String: "38;5;115", Keyword: "38;5;183", Number: "38;5;153"}
+
 // Span is a piece of a line.
 type Span struct {
 	Len  int // bytes

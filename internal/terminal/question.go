@@ -228,9 +228,6 @@ func (s *screen) questionRows(height int) []string {
 	case spare > 0 && len(body) > 0:
 		keys = slices.Insert(keys, 0, "")
 	}
-	if len(keys) > 0 {
-		state = cmp.Or(state, next)
-	}
 	// The keys stay, and as far as there is room why it is asked: the long text gives way.
 	most = max(most-len(keys), 1)
 	rest = rest[:min(len(rest), max(most-2, 0))]
@@ -243,17 +240,15 @@ func (s *screen) questionRows(height int) []string {
 	}
 	body = slices.Concat(body[:min(len(body), most)], rest, keys)
 	body = body[:min(len(body), height-2)]
-	return frame{s.options.Accent, title, note, state}.draw(s, body, width)
+	return frame{s.options.Accent, title, note, cmp.Or(state, next)}.draw(s, body, width)
 }
 
 // questionKeys returns the keys in one line that ends with more, and in rows of a width. state stands in the edge beside
 // the rows: what the key that was pressed will do, or why no key answers.
 func (s *screen) questionKeys(q *Question, width int, more string) (state, inline string, rows []string) {
-	wide := 0
-	for _, k := range q.Keys {
-		if k.Label != "" {
-			wide = max(wide, len(k.Name))
-		}
+	wide := 1
+	if q.IsModal {
+		wide = len("Esc")
 	}
 	for _, k := range q.Keys {
 		if k.Label == "" {

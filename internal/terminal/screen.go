@@ -150,7 +150,7 @@ func maxViewHeight(height int) int { return max(1, height*3/5) }
 func StatusRows(height int) int { return max(0, maxViewHeight(height)-1) }
 
 // Init does nothing: the first frame needs no command.
-func (s *screen) Init() tea.Cmd { return nil }
+func (s *screen) Init() tea.Cmd { return tea.RequestBackgroundColor }
 
 // filter sees messages before bubbletea does. A text has to be inserted above the view and taken out of the view in
 // one step; otherwise the user would see it twice or not at all.
@@ -306,6 +306,10 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			s.releaseWaiting()
 			s.queue.nudge()
 		}
+	case tea.BackgroundColorMsg:
+		if s.options.OnGround != nil {
+			s.options.OnGround(!msg.IsDark())
+		}
 	case tea.ResumeMsg:
 		s.suspended = false
 	case askMsg:
@@ -360,13 +364,16 @@ func (s *screen) View() tea.View {
 	}
 	isFramed := s.isFramed()
 	inputRows, x, y := s.inputRows()
-	if isFramed {
-		hint := s.options.Hint
-		if !s.input.IsEmpty() || s.search.active {
-			hint = ""
-		} else if q := s.questions.current(); q != nil && !q.IsModal {
-			hint = "or write a message"
+	hint := ""
+	if s.input.IsEmpty() && !s.search.active {
+		hint = s.options.Hint
+		empty := s.status.Empty
+		if q := s.questions.current(); q != nil && !q.IsModal {
+			empty = "or write a message"
 		}
+		inputRows[0] += s.paint(faint, empty)
+	}
+	if isFramed {
 		inputRows = frame{code: faint, foot: hint}.draw(s, inputRows, s.width-1)
 		x, y = x+2, y+1
 	}

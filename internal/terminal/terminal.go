@@ -61,6 +61,8 @@ type Options struct {
 	HasTitle bool
 	// Accent is the SGR code of the colour of what waits for the user, such as "33".
 	Accent string
+	// OnGround is told whether the terminal has a light ground, where it says so; nil: nobody is.
+	OnGround func(isLight bool)
 	// Colour allows colour. Without it, colour sequences in Print and Status are removed.
 	Colour bool
 }
@@ -72,6 +74,8 @@ type Status struct {
 	Questions []Question
 	// Title is that of the terminal's window; "" leaves it.
 	Title string
+	// Empty stands in the input while that is empty.
+	Empty string
 }
 
 // Event is what the user did: Line, Interrupt, Escape, Leave, Answer or Closed.

@@ -42,18 +42,8 @@ func (t *thinking) growingRows(width, limit int) []string {
 		return nil
 	}
 	const enough = 8 << 10 // bytes of which the last rows are made, so that a long text costs no more
-	rows := text.WrapColoured(clean(text.WholeRunes(tail(t.text, enough))), width, false)
+	rows := text.WrapColoured(clean(text.WholeRunes(text.LastBytes(t.text, enough))), width, false)
 	return rows[max(0, len(rows)-min(limit, maxThinkingRows)):]
-}
-
-// tail returns the last n bytes of a text, or all of it. It begins with a whole character.
-func tail(s string, n int) string {
-	for i := max(len(s)-n, 0); i < len(s); i++ {
-		if s[i]&0xC0 != 0x80 {
-			return s[i:]
-		}
-	}
-	return ""
 }
 
 // showThinking prints what was folded last.

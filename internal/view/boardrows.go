@@ -83,7 +83,11 @@ func (p *Progress) teamRows() (rows []string) {
 		return nil
 	}
 	parts := strings.SplitAfter(p.board.counts(), ", ") // "" before the first task
-	if spent := spentOf(p.presence.budget, p.presence.spent); spent != "" {
+	spent := spentOf(p.presence.budget, p.presence.spent)
+	if l := p.presence; len(l.members) == 1 && spent == l.costs[l.members[0].name].Cost() {
+		spent = "" // its row says it
+	}
+	if spent != "" {
 		parts = append(parts, spent)
 	}
 	if p.options.Window != nil && p.presence.context > 0 {

@@ -49,9 +49,12 @@ func NewDiffLook(p Paint, lines []difflines.Line, width int) DiffLook {
 	return d
 }
 
-// WithOneNumber returns the look with one column of numbers, in which a removed line has its old one.
+// WithOneNumber returns the look with one column of numbers, in which a removed line has its old one. Numbers have two
+// columns at least, so that most differences stand in the same column.
 func (d DiffLook) WithOneNumber() DiffLook {
-	d.Old, d.New = 0, max(d.Old, d.New)
+	if d.Old+d.New > 0 {
+		d.Old, d.New = 0, max(d.Old, d.New, 2)
+	}
 	return d
 }
 
@@ -87,7 +90,13 @@ func (d DiffLook) Numbers(l difflines.Line) string {
 // Text returns a line behind its sign, cut to columns; 0: all of it. Tabs become blanks up to the next tab stop. What
 // the line holds cannot steer the terminal.
 func (d DiffLook) Text(l difflines.Line, columns int) string {
-	base := DiffCodes[l.Kind]
+	base, word, colours := DiffCodes[l.Kind], "", highlight.Colours
+	if b := d.band(l.Kind); b != nil {
+		base, word = b.line, b.word
+		if !d.IsLight() {
+			colours = highlight.Bright
+		}
+	}
 	spans, rest := l.Spans, l.Text
 	if spans == nil {
 		spans = []difflines.Span{{Len: len(rest)}}
@@ -103,10 +112,11 @@ func (d DiffLook) Text(l difflines.Line, columns int) string {
 	pieces, width := []piece{{base, before}}, 0
 	for _, x := range spans {
 		code := base
+		if l.IsCode() {
+			code = strings.Trim(base+";"+colours[x.Code], ";")
+		}
 		if x.IsChanged {
-			code += ";1"
-		} else if l.Kind == difflines.Context {
-			code = highlight.Colours[x.Code]
+			code += ";" + word
 		}
 		// Tabs are counted from the first character of the text, so that the sign does not move what stands behind
 		// them.
@@ -139,6 +149,38 @@ func (d DiffLook) Text(l difflines.Line, columns int) string {
 var DiffCodes = map[difflines.Kind]string{difflines.File: "1", difflines.Hunk: "36", difflines.Meta: toneCodes[Faint],
 	difflines.Gap: toneCodes[Faint], difflines.Removed: toneCodes[Bad], difflines.Added: toneCodes[Good]}
 
+// band is the ground of a line that is added or removed, and of the words in it that were changed, as SGR codes. It has
+// a colour of its own for plain text: the ground of the terminal may be another one than it seems.
+type band struct{ line, word string }
+
+// bands are those on a dark ground, and on a light one.
+var bands = map[difflines.Kind][2]band{
+	difflines.Added:   {{"38;5;253;48;5;22", "48;5;28"}, {"38;5;235;48;5;194", "48;5;157"}},
+	difflines.Removed: {{"38;5;253;48;5;52", "48;5;88"}, {"38;5;235;48;5;224", "48;5;217"}},
+}
+
+// band returns the band of the lines of a kind, or nil.
+func (d DiffLook) band(k difflines.Kind) *band {
+	b, ok := bands[k]
+	switch {
+	case !ok || !d.IsOn():
+		return nil
+	case d.IsLight():
+		return &b[1]
+	}
+	return &b[0]
+}
+
+// filled returns a row of a line whose band goes to the end of the columns.
+func (d DiffLook) filled(l difflines.Line, row string, columns int) string {
+	if b := d.band(l.Kind); b != nil {
+		row += d.code(b.line, blanks(columns-ansi.StringWidthWc(row)))
+	}
+	return row
+}
+
+func blanks(n int) string { return strings.Repeat(" ", max(n, 0)) }
+
 // expandTabs returns a text that begins in a column with blanks in the place of its tabs.
 func expandTabs(s string, column int) string {
 	if !strings.Contains(s, "\t") {
@@ -162,7 +204,7 @@ func (d DiffLook) Row(l difflines.Line, columns int) string {
 	if columns > 0 {
 		columns = max(columns-d.NumberColumns(), 1)
 	}
-	return d.Numbers(l) + d.Text(l, columns)
+	return d.Numbers(l) + d.filled(l, d.Text(l, columns), columns)
 }
 
 // maxWrapped is how many bytes of a line are wrapped. A longer one is data.
@@ -191,11 +233,18 @@ func (d DiffLook) Rows(l difflines.Line, columns int) []string {
 	}
 	rows := text.WrapColoured(d.Text(words, 0), room-len(indent), d.IsOn())
 	for i := range rows {
+		before := d.Numbers(l)
 		if i == 0 {
-			rows[i] = d.Numbers(l) + strings.Replace(rows[i], sign, sign+indent, 1)
+			rows[i] = strings.Replace(rows[i], sign, sign+indent, 1)
 		} else {
-			rows[i] = strings.Repeat(" ", numbers+len(sign)) + indent + rows[i]
+			before = blanks(numbers)
+			if n := len(sign) + len(indent); d.band(l.Kind) != nil {
+				rows[i] = d.filled(l, "", n) + rows[i]
+			} else {
+				rows[i] = blanks(n) + rows[i]
+			}
 		}
+		rows[i] = before + d.filled(l, rows[i], columns-numbers)
 	}
 	return rows
 }
@@ -214,7 +263,7 @@ func (d DiffLook) fileHead(l difflines.Line, after []difflines.Line) string {
 			removed++
 		}
 	}
-	return d.code("1", text.OneLine(l.File)) + d.In(Faint, fmt.Sprintf("  +%d -%d", added, removed))
+	return d.Bold(text.OneLine(l.File)) + d.counts(fmt.Sprintf("  +%d -%d", added, removed))
 }
 
 // isKnown reports whether a head says only what the head of the file says on a terminal.

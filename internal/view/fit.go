@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 
 	"muster/internal/text"
@@ -58,21 +59,42 @@ func (l Line) Append(to []byte, p Paint, before string, names, width int) []byte
 
 // appendCall is Append for a call of a tool.
 func (l Line) appendCall(to []byte, p Paint, before string, width int) []byte {
-	rows := []string{l.Text}
+	rows, name := []string{l.Text}, l.name
 	column := text.Columns(before) + text.Columns(l.Who) + len("  ")
 	if width > 0 {
 		room := max(width-column, 12)
 		// What it does is cut, because the rest must stay visible.
 		if rest, ok := strings.CutPrefix(l.Text, l.name); ok && text.Columns(l.Text) > room {
-			l.Text = text.CutColumns(l.name, max(room-text.Columns(rest), 8)) + rest
+			name = text.CutColumns(l.name, max(room-text.Columns(rest), 8))
+			l.Text = name + rest
 		}
 		rows = l.fit(room)
 	}
 	for i, row := range rows {
-		rows[i] = p.In(Faint, row)
+		if rest, ok := strings.CutPrefix(row, name); ok && i == 0 { // what it does is bright
+			rows[i] = name + p.counts(rest)
+		} else {
+			rows[i] = p.In(Faint, row)
+		}
 	}
 	said := strings.Join(rows, "\n"+strings.Repeat(" ", column))
 	return append(to, p.In(Faint, before)+p.In(l.Tone, l.Who)+"  "+said...)
+}
+
+// counts returns faint words in which numbers of lines, such as "+5 -3", have the colours of a difference.
+func (p Paint) counts(words string) string {
+	all := strings.Split(words, " ")
+	for i, word := range all {
+		switch _, err := strconv.Atoi(word); {
+		case err == nil && word[0] == '+':
+			all[i] = p.In(Good, word)
+		case err == nil && word[0] == '-':
+			all[i] = p.In(Bad, word)
+		default:
+			all[i] = p.In(Faint, word)
+		}
+	}
+	return strings.Join(all, " ")
 }
 
 // fit makes the text fit into room columns. The command is shortened first, then the task's name, because the outcome

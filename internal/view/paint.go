@@ -3,6 +3,7 @@ package view
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"muster"
 	"muster/internal/text"
@@ -19,9 +20,20 @@ func Colours(members func() []muster.Name) Paint { return Paint{&names{members: 
 // IsOn reports whether the paint colours.
 func (p Paint) IsOn() bool { return p.names != nil }
 
+// IsLight reports whether the terminal has a light ground, as far as is known.
+func (p Paint) IsLight() bool { return p.IsOn() && p.names.isLight.Load() }
+
+// OnLight says whether the terminal has a light ground.
+func (p Paint) OnLight(isLight bool) {
+	if p.IsOn() {
+		p.names.isLight.Store(isLight)
+	}
+}
+
 // names are the names that have a colour.
 type names struct {
 	members func() []muster.Name
+	isLight atomic.Bool // the ground of the terminal
 
 	mu    sync.Mutex
 	order []string
@@ -64,6 +76,9 @@ func (p Paint) nameColour(name string) string {
 
 // In colours s in a tone.
 func (p Paint) In(t Tone, s string) string { return p.code(toneCodes[t], s) }
+
+// Bold makes s bold.
+func (p Paint) Bold(s string) string { return p.code("1", s) }
 
 // Who colours s in the colour of a name.
 func (p Paint) Who(name, s string) string { return p.code(p.nameColour(name), s) }

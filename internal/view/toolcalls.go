@@ -105,7 +105,7 @@ func (p *Progress) Call(number int) (ended muster.Event, ok bool) {
 // ToolCall returns a call of a tool whole: what went in, by its names, and what came out.
 func ToolCall(p Paint, tool string, input json.RawMessage, output string, hasEnded, isError bool) string {
 	w := new(strings.Builder)
-	fmt.Fprintln(w, p.code("1", text.OneLine(tool)))
+	fmt.Fprintln(w, p.Bold(text.OneLine(tool)))
 	indented := func(words string) string {
 		return strings.ReplaceAll(strings.TrimRight(text.Clean(words), "\n"), "\n", "\n    ")
 	}

@@ -71,16 +71,11 @@ func (s *teamState) drawTask(r row, width int) cells {
 	if r.task == nil {
 		return cells{{text: fmt.Sprintf("%d finished (space: list)", r.level), tone: view.Faint}}
 	}
-	t, tone := r.task, view.Plain
-	switch t.Status {
-	case muster.NeedsAttention:
-		tone = view.Yours
-	case muster.Completed:
-		tone = view.Good
-	case muster.Pending:
-		tone = view.Faint
+	t, stands := r.task, view.TaskState(*r.task)
+	if t.Status == muster.Pending {
+		stands.Tone = view.Faint
 	}
-	state := cell{text: text.PadColumns(view.TaskWord(*t), stateWidth), tone: tone}
+	state := cell{text: text.PadColumns(stands.Text, stateWidth), tone: stands.Tone}
 	owner := text.CutColumns(text.OneLine(string(t.Owner)), 10)
 	subject := strings.Repeat("  ", r.level) + s.oneLine(t.Subject)
 	ids := len(strconv.Itoa(len(s.o.Tasks))) + 1 // wide enough unless many were deleted

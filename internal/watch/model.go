@@ -70,11 +70,13 @@ func newModel(p view.Paint, now time.Time) *model {
 }
 
 // Init asks for what the first frame shows. The feed sends the rest.
-func (m *model) Init() tea.Cmd { return m.first }
+func (m *model) Init() tea.Cmd { return tea.Batch(m.first, tea.RequestBackgroundColor) }
 
 // Update applies one message.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
+	case tea.BackgroundColorMsg:
+		m.paint.OnLight(!msg.IsDark())
 	case tea.WindowSizeMsg:
 		m.width, m.height = max(msg.Width, 10), max(msg.Height, 4)
 	case changedMsg:
@@ -94,7 +96,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 		return m, readUntaken(m, true)
 	case untakenMsg:
-		m.untaken = msg.known()
+		m.untaken = msg
 	case saidMsg:
 		if m.detail.addSaid(msg); m.detail.isStale {
 			m.detail.isStale = false

@@ -27,21 +27,9 @@ func hasStopped(m *model) bool {
 // hasNone reports whether a new run can begin: there was none, or the last one has ended with nothing left.
 func hasNone(m *model) bool { return !m.o.Alive && !hasStopped(m) }
 
-// untakenMsg is what there is to take of the work of a team. It is read by a command of its own and not with each
-// overview, because an overview asks no git.
-type untakenMsg struct {
-	team.Untaken
-	err error
-}
-
-// known returns what there is to take, nil where git could not tell. Then the key is offered, and who presses it is
-// told what is wrong. A key that is missing says nothing.
-func (u untakenMsg) known() *team.Untaken {
-	if u.err != nil {
-		return nil
-	}
-	return &u.Untaken
-}
+// untakenMsg is what there is to take of the work of a team, nil where git could not tell. It is read by a command of
+// its own and not with each overview, because an overview asks no git.
+type untakenMsg *team.Untaken
 
 // hasUntaken reports whether there is work to take. Where that cannot be told, as in a checkout without a branch, the
 // key is offered: taking it says what is wrong.
@@ -62,7 +50,10 @@ func readUntaken(m *model, isSure bool) tea.Cmd {
 	m.landed = n
 	return m.ask(func(ctx context.Context, t teamAPI) tea.Msg {
 		u, err := t.Untaken(ctx)
-		return untakenMsg{u, err}
+		if err != nil {
+			return untakenMsg(nil)
+		}
+		return untakenMsg(&u)
 	})
 }
 

@@ -8,14 +8,14 @@ func Unframed(screen string) string {
 	var rows []string
 	for row := range strings.SplitSeq(screen, "\n") {
 		// Below an empty input.
-		hint := strings.HasPrefix(row, "╰─ /help ·") || strings.HasPrefix(row, "╰─ or write a message ─")
+		hint := strings.HasPrefix(row, "╰─ /help ·")
 		if row != "" && strings.Trim(row, "╭─╮╰╯") == "" || hint {
 			continue
 		}
 		if inner, ok := strings.CutPrefix(row, "│ "); ok && strings.HasSuffix(inner, " │") {
 			row = strings.TrimRight(strings.TrimSuffix(inner, " │"), " ")
-			if row == ">" {
-				row += " " // the prompt's
+			if row == ">" || row == "> or write a message" || row == "> say what is to be done" {
+				row = "> " // the prompt alone
 			}
 		}
 		rows = append(rows, row)

@@ -159,7 +159,7 @@ func linesOf(s string) (all []string) {
 const previewContext = 1
 
 // Preview returns at most n lines that are removed and added, with some lines next to them, the names of files, and
-// gaps for other lines of context.
+// gaps for other lines of context. Blank lines of a new file do not count.
 func (e Edit) Preview(n int) (lines []difflines.Line) {
 	isChange := func(at int) bool {
 		return at >= 0 && at < len(e.Lines) &&
@@ -184,7 +184,7 @@ func (e Edit) Preview(n int) (lines []difflines.Line) {
 			isGap = true
 			continue
 		}
-		if isChange(i) {
+		if isChange(i) && !(e.IsNew && strings.TrimSpace(l.Text) == "") {
 			changes++
 		}
 		if changes > n || len(lines) >= 2*n+2*previewContext {
