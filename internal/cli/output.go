@@ -32,6 +32,9 @@ func (a *App) screen(w io.Writer) view.Screen {
 			}
 			return a.joined()
 		})
+		if c := a.env("COLORTERM"); c == "truecolor" || c == "24bit" {
+			s.Paint = s.Paint.InFull()
+		}
 		// Some terminals tell it: "15;0" is white on black.
 		_, ground, isKnown := strings.Cut(a.env("COLORFGBG"), ";")
 		s.Paint.OnLight(isKnown && (strings.HasSuffix(ground, "7") || strings.HasSuffix(ground, "15")))

@@ -153,22 +153,28 @@ var DiffCodes = map[difflines.Kind]string{difflines.File: "1", difflines.Hunk: "
 // a colour of its own for plain text: the ground of the terminal may be another one than it seems.
 type band struct{ line, word string }
 
-// bands are those on a dark ground, and on a light one.
-var bands = map[difflines.Kind][2]band{
-	difflines.Added:   {{"38;5;253;48;5;22", "48;5;28"}, {"38;5;235;48;5;194", "48;5;157"}},
-	difflines.Removed: {{"38;5;253;48;5;52", "48;5;88"}, {"38;5;235;48;5;224", "48;5;217"}},
+// bands are those on a dark ground and on a light one, with 256 colours, and then with all of them.
+var bands = map[difflines.Kind][4]band{
+	difflines.Added: {{"38;5;253;48;5;22", "48;5;28"}, {"38;5;235;48;5;194", "48;5;157"},
+		{"38;5;253;48;2;4;44;12", "48;2;8;92;24"}, {"38;5;235;48;2;224;246;224", "48;2;172;230;172"}},
+	difflines.Removed: {{"38;5;253;48;5;52", "48;5;88"}, {"38;5;235;48;5;224", "48;5;217"},
+		{"38;5;253;48;2;62;8;8", "48;2;124;20;20"}, {"38;5;235;48;2;253;230;230", "48;2;246;188;188"}},
 }
 
 // band returns the band of the lines of a kind, or nil.
 func (d DiffLook) band(k difflines.Kind) *band {
-	b, ok := bands[k]
-	switch {
-	case !ok || !d.IsOn():
+	all, ok := bands[k]
+	if !ok || !d.IsOn() {
 		return nil
-	case d.IsLight():
-		return &b[1]
 	}
-	return &b[0]
+	at := 0
+	if d.IsLight() {
+		at++
+	}
+	if d.names.hasAll {
+		at += 2
+	}
+	return &all[at]
 }
 
 // filled returns a row of a line whose band goes to the end of the columns.

@@ -39,9 +39,9 @@ func TestDiff(t *testing.T) {
 	if strings.Contains(coloured, "\x1b[2J") {
 		t.Error("the text steers the terminal")
 	}
-	light := Colours(nil)
+	light := Colours(nil).InFull()
 	light.OnLight(true)
-	if got := Diff(Screen{light, 80}, lines, below); !strings.Contains(got, "\x1b[38;5;235;48;5;194;38;5;98mreturn\x1b[0m") {
+	if got := Diff(Screen{light, 80}, lines, below); !strings.Contains(got, "\x1b[38;5;235;48;2;224;246;224;38;5;98mreturn\x1b[0m") {
 		t.Errorf("%q", got)
 	}
 	// A narrow terminal has no room for numbers.

@@ -17,6 +17,14 @@ type Paint struct{ names *names }
 // which they are shown.
 func Colours(members func() []muster.Name) Paint { return Paint{&names{members: members}} }
 
+// InFull returns the Paint for a terminal that has all colours, and not 256.
+func (p Paint) InFull() Paint {
+	if p.IsOn() {
+		p.names.hasAll = true
+	}
+	return p
+}
+
 // IsOn reports whether the paint colours.
 func (p Paint) IsOn() bool { return p.names != nil }
 
@@ -30,11 +38,12 @@ func (p Paint) OnLight(isLight bool) {
 	}
 }
 
-// names are the names that have a colour.
+// names are the names that have a colour, and what is known of the terminal.
 type names struct {
-	members func() []muster.Name
-	isLight atomic.Bool // the ground of the terminal
+	isLight atomic.Bool // its ground
+	hasAll  bool        // it has all colours, and not 256
 
+	members func() []muster.Name
 	mu    sync.Mutex
 	order []string
 }
