@@ -44,8 +44,8 @@ type names struct {
 	hasAll  bool        // it has all colours, and not 256
 
 	members func() []muster.Name
-	mu    sync.Mutex
-	order []string
+	mu      sync.Mutex
+	order   []string
 }
 
 // palette has the SGR codes of the colours of members: they differ from each other and from the tones, on a dark ground
