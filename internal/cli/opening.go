@@ -51,16 +51,16 @@ func belowHome(home, path string) string {
 	return path
 }
 
-// paintLabels makes the words in the first column faint, the name of the program bold, and all of what the team may do
-// faint: it is the same each time.
-func paintLabels(p view.Paint, lines string) string {
+// paintLabels makes the words in the first column faint and the name of the program bold. Where commands are confined, as
+// they should be, what they may do is faint too.
+func paintLabels(p view.Paint, lines string, isConfined bool) string {
 	const column = len("rights  ")
 	var painted []string
 	last := ""
 	for line := range strings.SplitSeq(lines, "\n") {
 		label := strings.TrimRight(line[:min(column, len(line))], " ")
 		switch last = cmp.Or(label, last); {
-		case last == "rights":
+		case last == "rights" && isConfined:
 			line = p.In(view.Faint, line)
 		case label == "muster":
 			line = p.Bold(label) + line[len(label):]
