@@ -99,7 +99,8 @@ func (c *conversation) recall(ctx context.Context, run muster.Run, isAtWork bool
 	if !isAtWork && len(away.Landed)+len(away.GivenUp) == 0 {
 		away = view.Away{} // who has stopped it knows what it cost
 	}
-	news := away.Draw(view.Screen{Paint: c.paint, Width: width}, c.app.Now(), tasks, changed)
+	shape := view.Screen{Paint: c.paint, Width: width}
+	news := away.Draw(shape, c.app.Now(), tasks, changed)
 	head := ""
 	if run.EndedAt > 0 {
 		// The user may have been there to its end.
@@ -109,7 +110,7 @@ func (c *conversation) recall(ctx context.Context, run muster.Run, isAtWork bool
 		}
 		_, news, _ = strings.Cut(news, "\n")
 		if untaken := c.untaken(ctx); untaken != "" {
-			news += "\n" + untaken
+			news += "\n" + shape.Labelled("branch", untaken)
 		}
 	}
 	if news != "" {

@@ -49,8 +49,7 @@ func (a Away) Draw(
 	}
 	var lines []string
 	line := func(head, words string) {
-		lines = append(lines, text.PadColumns(head, len(needsYou))+"  "+
-			text.CutColumns(words, max(s.Width-len(needsYou)-4, 20)))
+		lines = append(lines, s.Labelled(head, text.CutColumns(words, max(s.Width-len(needsYou)-4, 20))))
 	}
 	names := func(ids []muster.TaskID) string {
 		return Join(ids, ", ", func(id muster.TaskID) string {
@@ -88,6 +87,19 @@ func (a Away) Draw(
 	}
 	head := s.In(Faint, "while you were away ("+Duration(now.Sub(a.Since))+")")
 	return head + "\n" + strings.Join(lines, "\n")
+}
+
+// Labelled returns what has happened behind its label, wrapped.
+func (s Screen) Labelled(label, words string) string {
+	tone, column := Faint, len(needsYou)+2
+	if label == needsYou {
+		tone = Yours
+	}
+	all := text.PadColumns(label, column) + words
+	if s.Width > 0 {
+		all = Hang(all, column, s.Width-1)
+	}
+	return s.In(tone, label) + all[len(label):]
 }
 
 // subjectOf returns the subject of a task in one line.
