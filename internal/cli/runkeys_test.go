@@ -51,7 +51,8 @@ func (w *world) elsewhere(args ...string) *exec.Cmd {
 func answerWhen(t *testing.T, s *tmuxtest.Screen, command, key string) {
 	t.Helper()
 	s.Wait(command + `(?s:.*)y +yes(?s:.*)n +no`)
-	time.Sleep(terminal.AnswerAfter + time.Second/10) // it stands for so long when it has been seen
+	seen := time.Now()
+	wait.For(t, "the question stands", func() bool { return time.Since(seen) > terminal.AnswerAfter+time.Second/10 })
 	s.Keys(key)
 }
 
