@@ -51,8 +51,8 @@ func belowHome(home, path string) string {
 	return path
 }
 
-// paintLabels makes the words in the first column faint and the name of the program bold. Where commands are confined, as
-// they should be, what they may do is faint too.
+// paintLabels makes the words in the first column faint and the name of the program bold. Where commands are confined,
+// as they should be, what they may do is faint too.
 func paintLabels(p view.Paint, lines string, isConfined bool) string {
 	const column = len("rights  ")
 	var painted []string

@@ -243,7 +243,7 @@ func (s *screen) questionRows(height int) []string {
 	return frame{s.options.Accent, title, note, cmp.Or(state, next)}.draw(s, body, width)
 }
 
-// questionKeys returns the keys in one line that ends with more, and in rows of a width. state stands in the edge beside
+// questionKeys returns the keys in one line that ends with more, and in rows of a width. state stands in the edge below
 // the rows: what the key that was pressed will do, or why no key answers.
 func (s *screen) questionKeys(q *Question, width int, more string) (state, inline string, rows []string) {
 	wide := 1

@@ -74,8 +74,8 @@ func (t lineWriter) requestLine() Line {
 	return l
 }
 
-// withQuestion returns the event of an answer with what was asked in its text, for those who have not read that in a line
-// of its own. An answer in words stands for itself.
+// withQuestion returns the event of an answer with what was asked in its text, for those who have not read that in a
+// line of its own. An answer in words stands for itself.
 func withQuestion(e muster.Event) muster.Event {
 	asked, isDropped := e.Text("asked"), muster.RequestStatus(e.Text("status")) == muster.RequestCancelled
 	if e.Kind == journal.RequestDecided && asked != "" && (isDropped || e.Text("text") == "") {
