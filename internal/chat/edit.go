@@ -22,8 +22,7 @@ type edit struct {
 
 // replacing returns what the user has entered. Where it was made of the last message, it says so.
 func (e *edit) replacing(line terminal.Line) string {
-	isCommand := strings.HasPrefix(line.Text, "/") || strings.HasPrefix(line.Text, "!")
-	if !line.IsEdit || isCommand {
+	if !line.IsEdit || strings.HasPrefix(line.Text, "/") || strings.HasPrefix(line.Text, "!") {
 		return line.Text
 	}
 	return insteadOf + line.Text

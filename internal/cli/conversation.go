@@ -219,7 +219,7 @@ func (c *conversation) welcome(ctx context.Context, s *chat.Session, state team.
 	// The terminal would wrap a long line to the first column, among the names of the lines.
 	width, _ := view.TerminalWidth(c.app.Stdout)
 	all := view.Hang(strings.Join(lines, "\n"), len("rights  "), width-1)
-	c.face.Print("\n" + paintLabels(c.paint, all, c.settings.Sandbox.On))
+	c.face.Print("\n" + paintLabels(c.paint, all))
 	if state.Run.StartedAt > 0 {
 		c.recall(ctx, state.Run, false)
 	}

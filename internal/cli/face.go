@@ -75,7 +75,7 @@ func (c *conversation) status(width int) terminal.Status {
 	rows := c.progress.Rows(now, width, terminal.StatusRows(view.TerminalHeight(c.app.Stdout)))
 	s := terminal.Status{Lines: rows}
 	if c.isNew && c.running.Load() == nil {
-		s.Empty = "say what is to be done"
+		s.Empty = "say what is to be done, such as: add a test for the parser"
 	}
 	if c.hasTitle {
 		s.Title = c.progress.Title(filepath.Base(c.Root()))

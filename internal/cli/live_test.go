@@ -64,7 +64,7 @@ speakers:
 func TestAConversationRings(t *testing.T) {
 	s, words, raw := inTmux(t, writesToUser)
 	s.Keys("muster --model script/"+text.ShellQuote(words), "Enter")
-	s.Wait(`(?m)^muster\s+/(?s:.+)/repo,\s+on main\nmodel   script/(?s:.+)\ncheck   none: muster init sets one up\nrights  commands are not confined: they run with your rights\n` +
+	s.Wait(`(?m)^muster\s+/(?s:.+)/repo,\s+on main\nmodel   script/(?s:.+)\ncheck   none: muster init sets one up\nwork    lands on muster/repo; main changes only with /merge\nrights  commands are not confined: they run with your rights\n` +
 		`\n> $`)
 	if got := rawOf(t, raw); strings.Contains(got, "\a") {
 		t.Errorf("it rang before anything was said:\n%q", got)

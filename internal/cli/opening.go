@@ -21,10 +21,15 @@ import (
 func openingLines(ctx context.Context, c *conversation) []string {
 	s := c.settings
 	const unchecked = "none: muster init sets one up"
-	where := belowHome(c.app.env("HOME"), c.Root())
+	where, branch := belowHome(c.app.env("HOME"), c.Root()), ""
 	if repo, err := c.workspace.Repo(ctx); err == nil {
-		branch, _ := repo.CurrentBranch(ctx)
-		where += ", on " + cmp.Or(strings.TrimPrefix(branch, "refs/heads/"), "no branch")
+		branch, _ = repo.CurrentBranch(ctx)
+		branch = strings.TrimPrefix(branch, "refs/heads/")
+		where += ", on " + cmp.Or(branch, "no branch")
+	}
+	work := "lands on " + cmp.Or(s.Land, "muster/"+string(c.Name(ctx)))
+	if branch != "" && branch != s.Land {
+		work += "; " + branch + " changes only with /merge"
 	}
 	model := config.Stored(s.Model) // without what may be secret
 	if choice, _, err := s.Endpoints.Choose(s.Model, c.app.Env); model == "" && err == nil {
@@ -36,6 +41,7 @@ func openingLines(ctx context.Context, c *conversation) []string {
 		{"muster", where},
 		{"model", model},
 		{"check", cmp.Or(s.CheckText(), unchecked)},
+		{"work", work},
 		{"rights", team.Sandbox(s.Sandbox).Rights()},
 	} {
 		lines = append(lines, fmt.Sprintf("%-7s %s", row[0], text.CutColumns(text.OneLine(row[1]), 160)))
@@ -51,17 +57,13 @@ func belowHome(home, path string) string {
 	return path
 }
 
-// paintLabels makes the words in the first column faint and the name of the program bold. Where commands are confined,
-// as they should be, what they may do is faint too.
-func paintLabels(p view.Paint, lines string, isConfined bool) string {
+// paintLabels makes the words in the first column faint, and the name of the program bold.
+func paintLabels(p view.Paint, lines string) string {
 	const column = len("rights  ")
 	var painted []string
-	last := ""
 	for line := range strings.SplitSeq(lines, "\n") {
 		label := strings.TrimRight(line[:min(column, len(line))], " ")
-		switch last = cmp.Or(label, last); {
-		case last == "rights" && isConfined:
-			line = p.In(view.Faint, line)
+		switch {
 		case label == "muster":
 			line = p.Bold(label) + line[len(label):]
 		case label != "" && len(label) < column && !strings.Contains(label, " "):

@@ -187,7 +187,9 @@ func TestAnAnswerIsForTheChangeThatWasShown(t *testing.T) {
 		id = shows(code.ChangedSince + other)
 		restart := func() {
 			stop(muster.ErrFenced)
-			_ = <-done
+			if err := <-done; !errors.Is(err, muster.ErrFenced) {
+				t.Error(err)
+			}
 			time.Sleep(time.Minute)
 			p.reopen(p.world.Store)
 			p.must(p.claims.find(t.Context()))

@@ -29,7 +29,7 @@ func (f frame) draw(s *screen, rows []string, width int) []string {
 // edge returns the upper or the lower edge of the frame with its texts.
 func (f frame) edge(s *screen, left, title, note, right string, width int) string {
 	room := width - 2
-	if note != "" && ansi.StringWidthWc(note)+3 < room/2 {
+	if n := ansi.StringWidthWc(note); note != "" && n+3 < room/2 && n+ansi.StringWidthWc(title)+8 <= room {
 		note = " " + note + " ─"
 		room -= ansi.StringWidthWc(note)
 	} else {

@@ -220,11 +220,13 @@ func (s *screen) questionRows(height int) []string {
 			ansi.TruncateWc(cmp.Or(state, inline), width, "")}
 		return rows[:min(height, 2)]
 	}
-	// Where there is room, each key has a row; else they stand in the edge, unless that is too short.
+	// Where there is room each key has a row; else they stand in the edge or, where that is too short, in few rows.
 	most := min(height-2, maxQuestionRows, s.height*2/3)
 	switch spare := most - len(body) - len(rest) - len(keys); {
 	case spare < 0 && ansi.StringWidthWc(inline) <= width-6:
 		state, keys = cmp.Or(state, inline), nil
+	case spare < 0:
+		keys = text.Packed(strings.Split(inline, " · "), " · ", width-4)
 	case spare > 0 && len(body) > 0:
 		keys = slices.Insert(keys, 0, "")
 	}
@@ -259,8 +261,11 @@ func (s *screen) questionKeys(q *Question, width int, more string) (state, inlin
 		}
 		name := strings.Replace(k.Name, "esc", "Esc", 1)
 		inline += name + " " + k.Label + " · "
-		row := s.paint(s.options.Accent, name) + strings.Repeat(" ", wide-len(name)+2) + cmp.Or(k.Long, k.Label)
-		rows = append(rows, text.WrapColoured(row, width, s.options.Colour)...)
+		name = s.paint(s.options.Accent, name) + strings.Repeat(" ", wide-len(name)+2)
+		for _, row := range text.Wrap(cmp.Or(k.Long, k.Label), width-wide-2) {
+			rows = append(rows, name+row)
+			name = strings.Repeat(" ", wide+2)
+		}
 	}
 	if !s.input.IsEmpty() && !q.IsModal {
 		state = "keys answer when the line below is empty"

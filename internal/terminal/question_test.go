@@ -144,7 +144,7 @@ func TestTheFrameOfAQuestion(t *testing.T) {
 		long := push
 		long.Lines = []string{strings.Repeat("word ", 60)}
 		k.Update(statusMsg{Status: Status{Questions: []Question{long}}})
-		shows(30, 16, "│ ... 8 more rows           │\n│ y  yes                    │\n│ n  no                     │\n│ v  all of it              │")
+		shows(30, 16, "│ ... 7 more rows           │\n│ y yes · n no              │\n│ v all of it               │")
 		k.Update(statusMsg{Status: Status{Questions: []Question{push, {ID: "p-2"}}}})
 		shows(30, 5, "$ git push\ny yes · n no")
 		k.Update(tea.KeyPressMsg(tea.Key{Code: 'y', Text: "y"}))

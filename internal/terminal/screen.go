@@ -371,7 +371,7 @@ func (s *screen) View() tea.View {
 		if q := s.questions.current(); q != nil && !q.IsModal {
 			empty = "or write a message"
 		}
-		inputRows[0] += s.paint(faint, empty)
+		inputRows[0] += s.paint(faint, ansi.TruncateWc(empty, s.inputWidth()-len(inputPrompt), "…"))
 	}
 	if isFramed {
 		inputRows = frame{code: faint, foot: hint}.draw(s, inputRows, s.width-1)

@@ -171,7 +171,7 @@ func Open(ctx context.Context, o Options) (*Terminal, error) {
 		profile = max(colorprofile.Detect(o.Out, os.Environ()), colorprofile.ANSI)
 	}
 	t.program = tea.NewProgram(t.screen,
-		tea.WithInput(&input{File: o.In, onError: t.hangUp}),
+		tea.WithInput(&input{File: o.In, onError: func() { t.emit(Closed{}) }}),
 		tea.WithOutput(t.out),
 		tea.WithFilter(t.screen.filter),
 		tea.WithColorProfile(profile),
@@ -211,7 +211,7 @@ func (t *Terminal) run() {
 	_ = term.Restore(t.in.Fd(), t.state) // bubbletea does so too; twice is harmless, never is not
 	t.runErr = err
 	if _, closed := t.queue.take(); !closed {
-		t.hangUp()
+		t.emit(Closed{}) // the terminal went away
 	}
 	close(t.done)
 	t.emitted.close()
@@ -270,13 +270,10 @@ func (t *Terminal) closeWithContext(ctx context.Context) {
 			_ = t.Close()
 			return
 		case <-hup:
-			t.hangUp()
+			t.emit(Closed{}) // the terminal went away
 		}
 	}
 }
-
-// hangUp reports that the terminal went away.
-func (t *Terminal) hangUp() { t.emit(Closed{}) }
 
 // emit queues an event for the caller. It never blocks.
 func (t *Terminal) emit(e Event) {

@@ -156,3 +156,16 @@ func colouredCharacters(s string) (all []character) {
 		s = rest[end:]
 	}
 }
+
+// Packed joins phrases into rows of at most width columns, with a separator between those in one row. A phrase is
+// broken only where it is longer than a row.
+func Packed(phrases []string, separator string, width int) (rows []string) {
+	for _, phrase := range phrases {
+		if n := len(rows) - 1; n >= 0 && Columns(rows[n]+separator+phrase) <= width {
+			rows[n] += separator + phrase
+		} else {
+			rows = append(rows, Wrap(phrase, width)...)
+		}
+	}
+	return rows
+}

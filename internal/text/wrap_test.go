@@ -1,6 +1,7 @@
 package text
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,4 +72,11 @@ func TestNoRowIsTooWide(t *testing.T) {
 			t.Fatalf("lost characters: %q of %q", b, a)
 		}
 	})
+}
+
+func TestPacked(t *testing.T) {
+	got := Packed([]string{"y yes", "n no", "Y allow all of this", "v view"}, " · ", 12)
+	if want := []string{"y yes · n no", "Y allow all", "of this", "v view"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
 }

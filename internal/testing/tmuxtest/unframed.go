@@ -14,7 +14,7 @@ func Unframed(screen string) string {
 		}
 		if inner, ok := strings.CutPrefix(row, "│ "); ok && strings.HasSuffix(inner, " │") {
 			row = strings.TrimRight(strings.TrimSuffix(inner, " │"), " ")
-			if row == ">" || row == "> or write a message" || row == "> say what is to be done" {
+			if row == ">" || row == "> or write a message" || strings.HasPrefix(row, "> say what is to be done") {
 				row = "> " // the prompt alone
 			}
 		}
