@@ -7,6 +7,7 @@ import (
 
 	"muster"
 	"muster/internal/commands"
+	"muster/internal/view"
 )
 
 // Command is one slash command.
@@ -143,11 +144,8 @@ func helpText(custom []commands.Command, muster []Command) string {
 	}
 	b.WriteString(customText(custom))
 	if len(muster) > 0 {
-		var names []string
-		for _, c := range muster {
-			names = append(names, "/"+c.Name)
-		}
-		b.WriteString("  as in a shell: " + strings.Join(names, " ") + "\n")
+		names := view.Join(muster, " ", func(c Command) string { return "/" + c.Name })
+		b.WriteString("  as in a shell: " + names + "\n")
 	}
 	b.WriteString("  @NAME TEXT        is mail to a teammate; anything else is for the lead\n")
 	b.WriteString("  Ctrl-C            stops the lead's turn; twice: leave\n")

@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"muster"
@@ -27,10 +28,7 @@ func (s *Session) sayCustom(ctx context.Context, name, args string) {
 	if !ok {
 		// A message that begins with a slash is more often a mistyped command than words for the lead.
 		var names []string
-		for _, c := range builtin {
-			names = append(names, "/"+c.Name)
-		}
-		for _, c := range s.Commands() {
+		for _, c := range slices.Concat(builtin, s.Commands()) {
 			names = append(names, "/"+c.Name)
 		}
 		for _, c := range all {

@@ -7,6 +7,7 @@ import (
 
 	"muster"
 	"muster/internal/terminal"
+	"muster/internal/view"
 )
 
 // leaveQuestion is the ID of the question whether a team works on when the user leaves.
@@ -74,11 +75,8 @@ func (s *Answers) decision(ctx context.Context, name, rest string) (args []strin
 	case id == "" && len(waiting) == 0:
 		return nil, "no question waits"
 	case id == "":
-		var ids []string
-		for _, r := range waiting {
-			ids = append(ids, string(r.ID))
-		}
-		return nil, "several questions wait, so name one: " + strings.Join(ids, ", ")
+		ids := view.Join(waiting, ", ", func(r muster.Request) string { return string(r.ID) })
+		return nil, "several questions wait, so name one: " + ids
 	}
 	args = []string{name, id}
 	if words = strings.TrimSpace(words); words != "" {

@@ -75,7 +75,9 @@ func (c *conversation) status(width int) terminal.Status {
 	rows := c.progress.Rows(now, width, terminal.StatusRows(view.TerminalHeight(c.app.Stdout)))
 	s := terminal.Status{Lines: rows}
 	if c.isNew && c.running.Load() == nil {
-		s.Empty = "say what is to be done, such as: add a test for the parser"
+		if s.Empty = "say what is to be done"; width > 70 {
+			s.Empty += ", such as: add a test for the parser"
+		}
 	}
 	if c.hasTitle {
 		s.Title = c.progress.Title(filepath.Base(c.Root()))
@@ -85,7 +87,7 @@ func (c *conversation) status(width int) terminal.Status {
 		if c.isStopped && c.running.Load() == nil {
 			q.Keys[0].Label += ", go on"
 		}
-		s.Questions = append(s.Questions, q)
+		s.Questions, s.Empty = append(s.Questions, q), "or write a message"
 	}
 	return s
 }

@@ -21,34 +21,34 @@ const narrow = 60
 // and for how long it still waits.
 func Ask(r muster.Request, p view.Paint, now time.Time, width int, subject func(muster.TaskID) string,
 ) terminal.Question {
-	from := text.OneLine(string(r.From))
-	q := terminal.Question{ID: string(r.ID), Title: from + " asks: " + view.Question(r),
-		Note: "waits " + view.Duration(view.WaitingTime(r, now)),
-		Keys: []terminal.Key{{Name: "y", Label: "yes", Settles: true}}}
+	isNarrow, asks := width < narrow, view.Question(r)
+	q := terminal.Question{ID: string(r.ID), Note: "waits " + view.Duration(view.WaitingTime(r, now)),
+		Keys: []terminal.Key{{Name: "y", Label: "yes", Settles: true},
+			{Name: "n", Label: "no", Long: "no, and say why"}, {Name: "v", Label: "view", Long: "view all of it"}}}
 	plan := strings.TrimSpace(text.Clean(r.Plan))
 	switch r.Kind {
 	case muster.AskPermission:
-		q.Title = from + " asks: go on?"
-		if plan != "" {
-			q.Title, plan = from+" asks: run this command?", "$ "+strings.ReplaceAll(plan, "\n", "\n  ")
+		if asks = "go on?"; plan != "" {
+			asks, plan = "run this command?", "$ "+strings.ReplaceAll(plan, "\n", "\n  ")
 		}
 	case muster.AskPlan:
-		q.Title = from + " asks: follow this plan?"
+		asks = "follow this plan?"
 	}
 	if plan != "" {
 		q.Lines = append(q.Lines, plan)
 	}
 	if e := code.ReadUnified(r.Change); len(e.Files) > 0 {
-		q.Title = from + " asks: make this change?"
+		if asks = "make this change?"; len(e.Files) == 1 && text.Columns(e.Files[0]) < width/2-15 {
+			asks = "change " + e.Files[0] + "?"
+		}
 		draw := func(e code.Edit) string {
-			head := p.In(view.Plain, text.List(e.Files, 3)+"  "+e.Counts())
+			head := text.List(e.Files, 3) + "  " + p.Counts(e.Counts())
 			return strings.Join(append([]string{head}, EditRows(p, e, maxChangeLines, "", 0, width-4)...), "\n")
 		}
 		q.Lines, q.Brief = append(q.Lines, draw(e)), draw(e.Bare())
 	} else if r.Change != "" { // an earlier version has asked
 		q.Lines = append(q.Lines, text.Clean(r.Change))
 	}
-	isNarrow := width < narrow
 	var why []string
 	if r.Reason != "" && !(isNarrow && r.Change != "") {
 		why = append(why, askedBy(r))
@@ -59,23 +59,32 @@ func Ask(r muster.Request, p view.Paint, now time.Time, width int, subject func(
 	if len(why) > 0 {
 		q.Lines = append(q.Lines, p.In(view.Faint, strings.TrimSpace(strings.Join(why, " · "))))
 	}
-	if left := muster.Time(r.Deadline).Sub(now); r.Deadline != 0 && left > 0 {
+	switch left := muster.Time(r.Deadline).Sub(now); {
+	case r.Deadline == 0 || left <= 0:
+	case isNarrow:
+		q.Note = view.Duration(left)
+	case r.Kind == muster.AskPermission:
+		q.Note = view.Duration(left) + " left, then no"
+	default:
 		q.Note = view.Duration(left) + " left"
 	}
 	if len(r.Asks) > 0 {
 		what := "all of this"
-		switch asks := text.OneLine(r.Asks[0]); {
+		switch rule := text.OneLine(r.Asks[0]); {
 		case len(r.Asks) > 1:
-		case asks == "bash("+text.OneLine(r.Plan)+")":
+		case rule == "bash("+text.OneLine(r.Plan)+")":
 			what = "this command"
-		case text.Columns(asks) <= 40:
-			what = asks
+		case text.Columns(rule) <= 40:
+			what = rule
 		}
 		q.Keys = append(q.Keys, terminal.Key{Name: "Y", Label: "allow " + what + " in this run",
 			Long: "yes, and allow " + what + " for the rest of this run", Settles: true})
 	}
-	q.Keys = append(q.Keys, terminal.Key{Name: "n", Label: "no", Long: "no, and say why"},
-		terminal.Key{Name: "v", Label: "view", Long: "view all of it"})
+	q.Title = text.OneLine(string(r.From))
+	if !isNarrow {
+		q.Title += " asks"
+	}
+	q.Title += ": " + asks
 	return q
 }
 

@@ -22,7 +22,7 @@ func TestAsk(t *testing.T) {
 		keys = append(keys, k.Name)
 	}
 	got := q.Title + " | " + q.Note + " | " + strings.Join(q.Lines, " | ") + " | " + strings.Join(keys, " ")
-	const want = "bob asks: run this command? | 4 min left | $ git push[2J\n  --force | rule: ask bash(git push *) · task 3 benchmark | y Y n v"
+	const want = "bob asks: run this command? | 4 min left, then no | $ git push[2J\n  --force | rule: ask bash(git push *) · task 3 benchmark | y n v Y"
 	if got != want {
 		t.Errorf("%q", got)
 	}
@@ -35,18 +35,18 @@ func TestAskAboutAChange(t *testing.T) {
 		diff, _, _ := code.Unified(files, nil, 1000)
 		return diff
 	}
-	for _, c := range []struct{ change, want string }{
-		{change("a.go", "one\ntwo\nold\nfour\nfive\n", "one\ntwo\nnew\x1b[2J\nfour\nfive\n", false),
+	for _, c := range []struct{ title, change, want string }{
+		{"bob asks: change a.go?", change("a.go", "one\ntwo\nold\nfour\nfive\n", "one\ntwo\nnew\x1b[2J\nfour\nfive\n", false),
 			"a.go  +1 -1\n 2  two\n 3 -old\n 3 +new[2J\n 4  four"},
-		{change("b.go", "", "one\n", true), "b.go (new)  +1\n 1  one"},
-		{change("c.go", "", "", true), "c.go (new)  +0"},
-		{change("a\n+++ b/x", "-- a/y\n", "", false), "a +++ b/x  -1\n 1 --- a/y"},
+		{"bob asks: change b.go (new)?", change("b.go", "", "one\n", true), "b.go (new)  +1\n 1  one"},
+		{"bob asks: change c.go (new)?", change("c.go", "", "", true), "c.go (new)  +0"},
+		{"bob asks: change a +++ b/x?", change("a\n+++ b/x", "-- a/y\n", "", false), "a +++ b/x  -1\n 1 --- a/y"},
 	} {
 		r := muster.Request{ID: "a1", Kind: muster.AskPermission, From: "bob", To: muster.User, CreatedAt: 900, TaskID: 3,
 			Change: c.change, Reason: "edit_file a.go (ask edit_file of the user's config.yaml)"}
 		q := Ask(r, view.Colours(nil), muster.Time(1000), 80, func(muster.TaskID) string { return "benchmark" })
 		got := regexp.MustCompile(` +(\n|$)`).ReplaceAllString(ansi.Strip(q.Lines[0]), "$1")
-		if q.Title != "bob asks: make this change?" || got != c.want {
+		if q.Title != c.title || got != c.want {
 			t.Errorf("%q %q", q.Title, got)
 		}
 		if got, want := ansi.Strip(q.Lines[1]), "rule: ask edit_file of your config.yaml · task 3 benchmark"; got != want {

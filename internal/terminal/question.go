@@ -190,12 +190,12 @@ func (s *screen) typePressed() {
 }
 
 // questionRows draws the question in at most height rows of the screen. Without enough rows for a frame, what is
-// asked and the keys stand on one row each.
-func (s *screen) questionRows(height int) []string {
+// asked and the keys stand on one row each. The first key stands at x in row y.
+func (s *screen) questionRows(height int) (rows []string, x, y int) {
 	q := s.questions.current()
 	s.questions.isDrawn = height >= 2
 	if q == nil || height <= 0 {
-		return nil
+		return nil, 0, 0
 	}
 	title, note, next := clean(q.Title), q.Note, ""
 	if n := len(s.questions.waiting); n > 1 && !q.IsModal {
@@ -216,9 +216,9 @@ func (s *screen) questionRows(height int) []string {
 		if len(body) == 0 {
 			body = []string{title}
 		}
-		rows := []string{s.paint(s.options.Accent, ansi.TruncateWc(ansi.Strip(body[0]), width, "…")),
+		rows = []string{s.paint(s.options.Accent, ansi.TruncateWc(ansi.Strip(body[0]), width, "…")),
 			ansi.TruncateWc(cmp.Or(state, inline), width, "")}
-		return rows[:min(height, 2)]
+		return rows[:min(height, 2)], 0, min(height, 2) - 1
 	}
 	// Where there is room each key has a row; else they stand in the edge or, where that is too short, in few rows.
 	most := min(height-2, maxQuestionRows, s.height*2/3)
@@ -227,6 +227,9 @@ func (s *screen) questionRows(height int) []string {
 		state, keys = cmp.Or(state, inline), nil
 	case spare < 0:
 		keys = text.Packed(strings.Split(inline, " · "), " · ", width-4)
+		for i, row := range keys {
+			keys[i] = s.paint(s.options.Accent, row)
+		}
 	case spare > 0 && len(body) > 0:
 		keys = slices.Insert(keys, 0, "")
 	}
@@ -242,7 +245,11 @@ func (s *screen) questionRows(height int) []string {
 	}
 	body = slices.Concat(body[:min(len(body), most)], rest, keys)
 	body = body[:min(len(body), height-2)]
-	return frame{s.options.Accent, title, note, cmp.Or(state, next)}.draw(s, body, width)
+	rows = frame{s.options.Accent, title, note, cmp.Or(state, next)}.draw(s, body, width)
+	if len(keys) == 0 {
+		return rows, 3, len(rows) - 1
+	}
+	return rows, 2, max(len(rows)-1-len(slices.DeleteFunc(keys, func(key string) bool { return key == "" })), 1)
 }
 
 // questionKeys returns the keys in one line that ends with more, and in rows of a width. state stands in the edge below

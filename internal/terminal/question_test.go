@@ -10,6 +10,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"muster/internal/testing/require"
 )
@@ -191,6 +192,26 @@ func TestTypingBelowALongQuestion(t *testing.T) {
 				t.Errorf("of %d rows the view has %d:\n%s", height, rows, k.View().Content)
 			}
 		}, Question{ID: "p", Lines: []string{strings.Repeat("line\n", 60), "ask edit_file"}, Keys: push.Keys})
+	}
+}
+
+// The cursor stands on the first key, until something is typed.
+func TestTheCursorIsWhereAKeyAnswers(t *testing.T) {
+	for _, size := range [][2]int{{80, 24}, {61, 12}, {30, 16}, {30, 5}} {
+		asking(t, func(k *keyboard) {
+			k.resize(size[0], size[1])
+			at := func() string {
+				v := k.View()
+				row := []rune(ansi.Strip(strings.Split(v.Content, "\n")[v.Cursor.Y]))
+				return string(row[min(v.Cursor.X, len(row)):])
+			}
+			if got := at(); !strings.HasPrefix(got, "y ") {
+				t.Errorf("%v: it stands before %q", size, got)
+			}
+			if k.press("a"); !strings.Contains(k.View().Content, "> a") || strings.HasPrefix(at(), "y ") {
+				t.Errorf("%v: it stands before %q", size, at())
+			}
+		}, Question{ID: "p", Lines: []string{strings.Repeat("line\n", 12), "ask bash(git push *)"}, Keys: push.Keys})
 	}
 }
 

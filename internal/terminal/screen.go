@@ -364,14 +364,10 @@ func (s *screen) View() tea.View {
 	}
 	isFramed := s.isFramed()
 	inputRows, x, y := s.inputRows()
-	hint := ""
-	if s.input.IsEmpty() && !s.search.active {
+	hint, q := "", s.questions.current()
+	if isEmpty := s.input.IsEmpty() && !s.search.active; isEmpty && (q == nil || !q.IsModal) {
 		hint = s.options.Hint
-		empty := s.status.Empty
-		if q := s.questions.current(); q != nil && !q.IsModal {
-			empty = "or write a message"
-		}
-		inputRows[0] += s.paint(faint, ansi.TruncateWc(empty, s.inputWidth()-len(inputPrompt), "…"))
+		inputRows[0] += s.paint(faint, ansi.TruncateWc(s.status.Empty, s.inputWidth()-len(inputPrompt), "…"))
 	}
 	if isFramed {
 		inputRows = frame{code: faint, foot: hint}.draw(s, inputRows, s.width-1)
@@ -379,7 +375,7 @@ func (s *screen) View() tea.View {
 	}
 	menu := s.menuRows(s.maxViewHeight() - len(inputRows))
 	room := s.maxViewHeight() - len(inputRows) - len(menu)
-	question := s.questionRows(room)
+	question, keyX, keyY := s.questionRows(room)
 	room -= len(question)
 	// A block that grows leaves half of the room to the status.
 	half := max((room+1)/2, room-len(s.status.Lines)-1)
@@ -400,7 +396,9 @@ func (s *screen) View() tea.View {
 	if isFramed && len(rows) == 0 && room > 0 && !s.endsBlank && s.block != none {
 		rows = []string{""} // between what was printed and the frame
 	}
-	rows = append(rows, question...)
+	if rows = append(rows, question...); len(question) > 0 && !q.IsModal && s.input.IsEmpty() && !s.search.active {
+		x, y = keyX, keyY-len(question) // the cursor is where a key answers
+	}
 	if spare := s.maxViewHeight() - len(rows) - len(inputRows) - len(menu); !s.input.IsEmpty() {
 		rows = append(make([]string, max(min(s.above-len(rows), spare), 0)), rows...)
 	}

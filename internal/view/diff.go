@@ -269,7 +269,7 @@ func (d DiffLook) fileHead(l difflines.Line, after []difflines.Line) string {
 			removed++
 		}
 	}
-	return d.Bold(text.OneLine(l.File)) + d.counts(fmt.Sprintf("  +%d -%d", added, removed))
+	return d.Bold(text.OneLine(l.File)) + d.Counts(fmt.Sprintf("  +%d -%d", added, removed))
 }
 
 // isKnown reports whether a head says only what the head of the file says on a terminal.

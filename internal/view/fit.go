@@ -72,7 +72,7 @@ func (l Line) appendCall(to []byte, p Paint, before string, width int) []byte {
 	}
 	for i, row := range rows {
 		if rest, ok := strings.CutPrefix(row, name); ok && i == 0 { // what it does is bright
-			rows[i] = name + p.counts(rest)
+			rows[i] = name + p.Counts(rest)
 		} else {
 			rows[i] = p.In(Faint, row)
 		}
@@ -81,8 +81,8 @@ func (l Line) appendCall(to []byte, p Paint, before string, width int) []byte {
 	return append(to, p.In(Faint, before)+p.In(l.Tone, l.Who)+"  "+said...)
 }
 
-// counts returns faint words in which numbers of lines, such as "+5 -3", have the colours of a difference.
-func (p Paint) counts(words string) string {
+// Counts returns faint words in which numbers of lines, such as "+5 -3", have the colours of a difference.
+func (p Paint) Counts(words string) string {
 	all := strings.Split(words, " ")
 	for i, word := range all {
 		switch _, err := strconv.Atoi(word); {
