@@ -43,13 +43,14 @@ func waitForRaw(t *testing.T, file, text string) {
 	wait.For(t, "the terminal gets "+text, func() bool { return strings.Contains(rawOf(t, file), text) })
 }
 
-// titles are the sequences that set the title of the window. They end with what rings elsewhere.
-var titles = regexp.MustCompile("\x1b\\]2;[^\a]*\a")
+// silent are the sequences that set the title of the window, and that ask for its ground. They end with what rings
+// elsewhere.
+var silent = regexp.MustCompile("\x1b\\](2|11);[^\a]*\a")
 
-// rawOf returns what the terminal got, without titles.
+// rawOf returns what the terminal got, without silent sequences.
 func rawOf(t *testing.T, file string) string {
 	t.Helper()
-	return titles.ReplaceAllString(string(require.Value(os.ReadFile(file))(t)), "")
+	return silent.ReplaceAllString(string(require.Value(os.ReadFile(file))(t)), "")
 }
 
 const writesToUser = `

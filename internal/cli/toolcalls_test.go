@@ -41,7 +41,7 @@ speakers:
 		t.Errorf("the plan has two lines:\n%s", text)
 	}
 	s.Keys("/quit", "Enter")
-	s.Wait(`Esc\s+stays`)
+	s.Wait(`Esc\s+stay here`)
 	s.Keys("s")
 	s.Wait(`\n\$ $`)
 }

@@ -129,7 +129,7 @@ func answer(from io.Reader, to io.Writer, kind string, most int) {
 				Arguments json.RawMessage
 			}
 		}
-		if json.Unmarshal(line, &r) != nil || r.ID == nil {
+		if json.Unmarshal(line, &r) != nil || r.ID == nil || r.Method == "" { // an answer gets none
 			continue
 		}
 		if kind == "noisy" {
