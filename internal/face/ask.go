@@ -1,6 +1,7 @@
 package face
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -74,10 +75,17 @@ func Ask(r muster.Request, p view.Paint, now time.Time, width int, subject func(
 		case len(r.Asks) > 1:
 		case rule == "bash("+text.OneLine(r.Plan)+")":
 			what = "this command"
+		case r.Change != "" && strings.HasSuffix(rule, ")") && text.Columns(rule) <= 40: // of any tool that edits
+			_, file, _ := strings.Cut(strings.TrimSuffix(rule, ")"), "(")
+			what = "changes to " + file
 		case text.Columns(rule) <= 40:
 			what = rule
 		}
-		q.Keys = append(q.Keys, terminal.Key{Name: "Y", Label: "allow " + what + " in this run",
+		at := len(q.Keys)
+		if !isNarrow {
+			at = 1
+		}
+		q.Keys = slices.Insert(q.Keys, at, terminal.Key{Name: "Y", Label: "allow " + what + " in this run",
 			Long: "yes, and allow " + what + " for the rest of this run", Settles: true})
 	}
 	q.Title = text.OneLine(string(r.From))

@@ -22,7 +22,7 @@ func TestAsk(t *testing.T) {
 		keys = append(keys, k.Name)
 	}
 	got := q.Title + " | " + q.Note + " | " + strings.Join(q.Lines, " | ") + " | " + strings.Join(keys, " ")
-	const want = "bob asks: run this command? | 4 min left, then no | $ git push[2J\n  --force | rule: ask bash(git push *) · task 3 benchmark | y n v Y"
+	const want = "bob asks: run this command? | 4 min left, then no | $ git push[2J\n  --force | rule: ask bash(git push *) · task 3 benchmark | y Y n v"
 	if got != want {
 		t.Errorf("%q", got)
 	}
@@ -43,11 +43,14 @@ func TestAskAboutAChange(t *testing.T) {
 		{"bob asks: change a +++ b/x?", change("a\n+++ b/x", "-- a/y\n", "", false), "a +++ b/x  -1\n 1 --- a/y"},
 	} {
 		r := muster.Request{ID: "a1", Kind: muster.AskPermission, From: "bob", To: muster.User, CreatedAt: 900, TaskID: 3,
-			Change: c.change, Reason: "edit_file a.go (ask edit_file of the user's config.yaml)"}
+			Change: c.change, Reason: "edit_file a.go (ask edit_file of the user's config.yaml)", Asks: []string{"write_file(a.go)"}}
 		q := Ask(r, view.Colours(nil), muster.Time(1000), 80, func(muster.TaskID) string { return "benchmark" })
 		got := regexp.MustCompile(` +(\n|$)`).ReplaceAllString(ansi.Strip(q.Lines[0]), "$1")
 		if q.Title != c.title || got != c.want {
 			t.Errorf("%q %q", q.Title, got)
+		}
+		if got := q.Keys[1].Label; got != "allow changes to a.go in this run" {
+			t.Errorf("Y %s", got)
 		}
 		if got, want := ansi.Strip(q.Lines[1]), "rule: ask edit_file of your config.yaml · task 3 benchmark"; got != want {
 			t.Errorf("%q", got)

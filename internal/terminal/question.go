@@ -231,7 +231,7 @@ func (s *screen) questionRows(height int) (rows []string, x, y int) {
 			keys[i] = s.paint(s.options.Accent, row)
 		}
 	case spare > 0 && len(body) > 0:
-		keys = slices.Insert(keys, 0, "")
+		keys, rest = slices.Insert(keys, 0, ""), slices.Insert(rest, 0, make([]string, min(spare-1, len(rest), 1))...)
 	}
 	// The keys stay, and as far as there is room why it is asked: the long text gives way.
 	most = max(most-len(keys), 1)
