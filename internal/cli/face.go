@@ -85,7 +85,7 @@ func (c *conversation) status(width int) terminal.Status {
 	for _, r := range c.progress.Questions() {
 		q := face.Ask(r, c.paint, now, width, c.progress.Subject)
 		if c.isStopped && c.running.Load() == nil {
-			q.Keys[0].Label += ", go on"
+			q.Note = "an answer goes on with the team"
 		}
 		s.Questions, s.Empty = append(s.Questions, q), "or write a message"
 	}

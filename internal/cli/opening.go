@@ -27,8 +27,12 @@ func openingLines(ctx context.Context, c *conversation) []string {
 		branch = strings.TrimPrefix(branch, "refs/heads/")
 		where += ", on " + cmp.Or(branch, "no branch")
 	}
-	work := "lands on " + cmp.Or(s.Land, "muster/"+string(c.Name(ctx)))
-	if branch != "" && branch != s.Land {
+	target := cmp.Or(s.Land, "muster/"+string(c.Name(ctx)))
+	work := "lands on " + target
+	switch {
+	case branch == target && s.Land == "":
+		work = "cannot land on " + target + " while it is checked out: switch to your branch"
+	case branch != "" && branch != target:
 		work += "; " + branch + " changes only with /merge"
 	}
 	model := config.Stored(s.Model) // without what may be secret

@@ -32,7 +32,9 @@ func (a *App) screen(w io.Writer) view.Screen {
 			}
 			return a.joined()
 		})
-		if c := a.env("COLORTERM"); c == "truecolor" || c == "24bit" {
+		// A multiplexer hands COLORTERM on, whatever it can do itself.
+		isOwn := !strings.HasPrefix(a.env("TERM"), "screen") && !strings.HasPrefix(a.env("TERM"), "tmux")
+		if c := a.env("COLORTERM"); isOwn && (c == "truecolor" || c == "24bit") {
 			s.Paint = s.Paint.InFull()
 		}
 		// Some terminals tell it: "15;0" is white on black.

@@ -40,7 +40,7 @@ func TestBackground(t *testing.T) {
 	s.Keys(`muster "hi there"`, "Enter")
 	s.Wait(`(?s)> hi there\n.*Hello\. Say plan.*waits for you.*\n> $`)
 	s.Keys("plan it all with care", "Enter")
-	s.Wait(`(?s)lead +goal +plan it all with care.*alice +working.*bash while.*\n> $`)
+	s.Wait(`(?s)lead +plan .*alice +working.*bash while.*\n> $`)
 	s.Keys("C-d")
 	s.Wait(`(?s)what becomes of the team.*s +stop it.*stay here`)
 	s.Keys("Escape")

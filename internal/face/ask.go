@@ -41,6 +41,9 @@ func Ask(r muster.Request, p view.Paint, now time.Time, width int, subject func(
 	if e := code.ReadUnified(r.Change); len(e.Files) > 0 {
 		if asks = "make this change?"; len(e.Files) == 1 && text.Columns(e.Files[0]) < width/2-15 {
 			asks = "change " + e.Files[0] + "?"
+			if name, isNew := strings.CutSuffix(e.Files[0], " (new)"); isNew {
+				asks = "create " + name + "?"
+			}
 		}
 		draw := func(e code.Edit) string {
 			head := text.List(e.Files, 3) + "  " + p.Counts(e.Counts())

@@ -38,8 +38,8 @@ func TestAskAboutAChange(t *testing.T) {
 	for _, c := range []struct{ title, change, want string }{
 		{"bob asks: change a.go?", change("a.go", "one\ntwo\nold\nfour\nfive\n", "one\ntwo\nnew\x1b[2J\nfour\nfive\n", false),
 			"a.go  +1 -1\n 2  two\n 3 -old\n 3 +new[2J\n 4  four"},
-		{"bob asks: change b.go (new)?", change("b.go", "", "one\n", true), "b.go (new)  +1\n 1  one"},
-		{"bob asks: change c.go (new)?", change("c.go", "", "", true), "c.go (new)  +0"},
+		{"bob asks: create b.go?", change("b.go", "", "one\n", true), "b.go (new)  +1\n 1  one"},
+		{"bob asks: create c.go?", change("c.go", "", "", true), "c.go (new)  +0"},
 		{"bob asks: change a +++ b/x?", change("a\n+++ b/x", "-- a/y\n", "", false), "a +++ b/x  -1\n 1 --- a/y"},
 	} {
 		r := muster.Request{ID: "a1", Kind: muster.AskPermission, From: "bob", To: muster.User, CreatedAt: 900, TaskID: 3,

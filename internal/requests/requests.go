@@ -207,14 +207,17 @@ func expired(k muster.RequestKind) decision {
 	return decision{status: late(k), by: muster.System, response: tooLate}
 }
 
-// Take notes that the member which has asked goes on with the answer. Errors: NotFound.
-func (q *Requests) Take(ctx context.Context, id muster.RequestID) error {
-	_, err := q.items.Update(ctx, string(id), func(r *muster.Request) error {
-		r.TakenAt = muster.UnixTime(time.Now())
-		r.UpdatedAt = r.TakenAt
+// Take notes that the member which has asked goes on with the answer. isFirst is false where it has done so before.
+// Errors: NotFound.
+func (q *Requests) Take(ctx context.Context, id muster.RequestID) (isFirst bool, err error) {
+	_, err = q.items.Update(ctx, string(id), func(r *muster.Request) error {
+		if isFirst = r.TakenAt == 0; isFirst {
+			r.TakenAt = muster.UnixTime(time.Now())
+			r.UpdatedAt = r.TakenAt
+		}
 		return nil
 	})
-	return err
+	return isFirst, err
 }
 
 // Withdraw takes back the pending requests that which selects; why is for people.

@@ -187,7 +187,14 @@ func (v *conversation) answer(ctx context.Context, r llm.Result) error {
 }
 
 func (v *conversation) unanswered() []llm.Call { return v.script.Unanswered() }
-func (v *conversation) repliedAt() float64     { return v.script.RepliedAt() }
+
+// repliedAt returns when the model replied last; 0: not yet, as far as is known.
+func (v *conversation) repliedAt() float64 {
+	if v.script == nil {
+		return 0
+	}
+	return v.script.RepliedAt()
+}
 
 func (v *conversation) last() (m llm.Message) {
 	if messages := v.script.Messages(); len(messages) > 0 {

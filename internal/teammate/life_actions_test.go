@@ -378,7 +378,8 @@ func TestCallsThatWereCutOffAreAnswered(t *testing.T) {
 			q := l.world.Requests
 			r, err := q.Ask(l.Context(), muster.Request{Kind: muster.AskPermission, From: "alice", To: muster.User, CallID: call})
 			if l.must(err); isTaken {
-				l.must(q.Take(l.Context(), r.ID))
+				_, err = q.Take(l.Context(), r.ID)
+				l.must(err)
 			}
 		}
 		ask("id-edit", false) // for an earlier call with the ID of a later one

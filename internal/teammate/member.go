@@ -168,7 +168,7 @@ func assemble(c Config) (*Member, error) {
 		log: c.Store.Log(), post: c.Post, requests: c.Requests, talk: c.Talk, jobs: jobs, tasks: claims, diary: diary,
 		status: presence, phase: phase, askHooks: userHooks.prompt, hasAnswer: claims.plans.hasReturned,
 		isAlone: single.is}
-	claims.hasRead = conversation.hasRead
+	claims.hasRead, permits.repliedAt = conversation.hasRead, conversation.repliedAt
 	compaction := &compaction{conversation: conversation, model: models.own.Model, tools: toolbox,
 		window: cmp.Or(c.Window, UsualWindow), replyTokens: cmp.Or(c.MaxTokens, c.ReplyTokens),
 		record: filepath.Join(c.Home.Transcripts(), string(name), "log.jsonl"), todo: todo, claims: claims,

@@ -45,7 +45,10 @@ type permits struct {
 	requests *requests.Requests
 	secrets  *redact.Secrets
 	since    float64 // when this process began to run the member
-	denials  guarded[denials]
+	replies  guarded[replies]
+	// repliedAt returns when the model replied last.
+	repliedAt func() float64
+	denials   guarded[denials]
 }
 
 // around returns what decides whether a call may run, nil where every call may. It stands inside of the user's hooks,
@@ -59,6 +62,7 @@ func (p *permits) around(t llm.Tool, dir *workdir) func(context.Context, llm.Cal
 	writes := permissions.IsGuarded(spec.Name) ||
 		slices.ContainsFunc(p.extra, func(x llm.Tool) bool { return x.Spec().Name == spec.Name })
 	return func(ctx context.Context, c llm.Call, next tool.Next) (llm.Result, error) {
+		p.noteReply(ctx)
 		at, err := dir.Workdir(ctx)
 		if err != nil {
 			return next(ctx, c) // where the tool cannot work, it says so itself
@@ -145,6 +149,9 @@ func (p *permits) askUser(
 		return "nobody can be asked in this run", nil
 	}
 	wait := cmp.Or(p.settings.Wait, requests.PermissionWait)
+	if helperOf(ctx) != nil {
+		id = "" // it is unique in the helper's conversation only, which ends with the process
+	}
 	t, _ := p.claims.CurrentTask()
 	// A grant is stored, and what has a secret is not.
 	asks := slices.DeleteFunc(d.Grant, func(g string) bool { return p.secrets.String(g) != g })
@@ -168,13 +175,16 @@ func (p *permits) askUser(
 			err := p.requests.Withdraw(later, p.claims.name, "not run, its turn was stopped",
 				func(r muster.Request) bool { return r.ID == asked })
 			p.claims.diary.dropped(later, "withdrawing a question", err)
-		} else {
+		} else if id != "" {
 			p.claims.phase.noteOpen(id)
 		}
 		return "", err
 	}
-	if err := p.requests.Take(ctx, asked); err != nil {
+	switch isFirst, err := p.requests.Take(ctx, asked); {
+	case err != nil:
 		return "", err
+	case !isFirst: // the answer was for another call
+		return p.askUser(ctx, id, c, change, d)
 	}
 	switch {
 	case r.Status == muster.RequestApproved:
@@ -199,17 +209,49 @@ func (p *permits) changeOf(ctx context.Context, dir *workdir, c llm.Call) string
 	return diff
 }
 
-// takeBackLost takes back the questions of an earlier process of the member, which is done with its task.
+// lostReplies is after how many replies the questions of an earlier process of the member are taken back: its model
+// has read that their calls have not run, and has not repeated them.
+const lostReplies = 3
+
+// noteReply counts the replies whose calls come, and takes back lost questions when it is time.
+func (p *permits) noteReply(ctx context.Context) {
+	at, isTime := p.repliedAt(), false
+	p.replies.change(func(r *replies) {
+		if r.n < lostReplies && at != r.last {
+			r.last, r.n = at, r.n+1
+			isTime = r.n == lostReplies
+		}
+	})
+	if isTime {
+		p.takeBackLost(ctx)
+	}
+}
+
+// replies are how many the model has given in this process, up to lostReplies, and when the last of them came.
+type replies struct {
+	n    int
+	last float64
+}
+
+// takeBackLost takes back the questions of an earlier process of the member, and the answers to them.
 func (p *permits) takeBackLost(ctx context.Context) {
 	err := p.requests.Withdraw(ctx, p.claims.name, "not run, its process had ended", p.isLost)
-	p.claims.diary.dropped(ctx, "taking back lost questions", err)
+	all, errList := p.requests.List(ctx)
+	for _, r := range all {
+		if p.isLost(r) {
+			_, errTake := p.requests.Take(ctx, r.ID)
+			err = cmp.Or(err, errTake)
+		}
+	}
+	p.claims.diary.dropped(ctx, "taking back lost questions", cmp.Or(err, errList))
 }
 
 // question asks, or returns the same question of before a restart, which the user may have answered meanwhile: the user
 // sees one, whose deadline stays. One that is past its deadline, or about another change of the same call, is replaced.
 func (p *permits) question(ctx context.Context, ask muster.Request) (muster.Request, error) {
+	run, errRun := p.claims.run(ctx)
 	all, err := p.requests.List(ctx)
-	if err != nil {
+	if err = cmp.Or(errRun, err); err != nil {
 		return ask, err
 	}
 	isSameCall := func(r muster.Request) bool {
@@ -220,7 +262,8 @@ func (p *permits) question(ctx context.Context, ask muster.Request) (muster.Requ
 	for _, r := range all {
 		mayWait := r.Status == muster.RequestPending && (r.Deadline == 0 || r.Deadline > now)
 		isSame := isSameCall(r) && strings.TrimPrefix(r.Change, code.ChangedSince) == change
-		if isSame && (mayWait || r.ResolvedBy == muster.User) {
+		isAnswered := r.ResolvedBy == muster.User && r.CallID != "" && r.CreatedAt >= run.StartedAt
+		if isSame && (mayWait || isAnswered) {
 			return r, nil
 		}
 	}

@@ -243,6 +243,54 @@ func TestAnAnswerBetweenTwoProcesses(t *testing.T) {
 	})
 }
 
+// An answer of between two processes is for one call: of two that run side by side the second is asked about. It counts
+// for nothing in the next run, and where the model has not repeated the call in its next replies.
+func TestAnAnswerIsForOneCall(t *testing.T) {
+	for what, later := range map[string]func(*life){
+		"two calls": func(p *life) {
+			first, second := p.touch(p.Context()), p.touch(p.Context())
+			p.decide(p.waiting()[0].ID, muster.User, false, "once is enough")
+			if a, b := <-first, <-second; a.r.IsError == b.r.IsError {
+				t.Errorf("%+v and %+v", a, b)
+			}
+		},
+		"the next run": func(p *life) { p.run.StartedAt = muster.UnixTime(time.Now()) },
+		"other calls": func(p *life) {
+			for i := range lostReplies {
+				p.toolbox.wraps.permits.repliedAt = func() float64 { return float64(i + 1) }
+				p.toolbox.wraps.permits.noteReply(p.Context())
+			}
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newParts(t, "alice")
+			p.claim()
+			p.allowTouch(0)
+			ctx, stop := context.WithCancelCause(t.Context())
+			done := p.touch(ctx)
+			stop(muster.ErrFenced)
+			<-done
+			p.decide(p.waiting()[0].ID, muster.User, true, "")
+			time.Sleep(time.Minute)
+			p.reopen(p.world.Store)
+			p.must(p.claims.find(t.Context()))
+			p.allowTouch(0)
+			if later(p); what == "two calls" {
+				return
+			}
+			done = p.touch(t.Context())
+			all := p.waiting()
+			if len(all) != 1 {
+				t.Fatalf("%s: %+v wait", what, all)
+			}
+			p.decide(all[0].ID, muster.User, false, "no")
+			if got := <-done; !got.r.IsError {
+				t.Errorf("%s: %+v", what, got)
+			}
+		})
+	}
+}
+
 // A question whose deadline has passed while no process lived is asked anew.
 func TestAQuestionThatNobodyWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

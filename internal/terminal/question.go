@@ -233,6 +233,7 @@ func (s *screen) questionRows(height int) (rows []string, x, y int) {
 	case spare > 0 && len(body) > 0:
 		keys, rest = slices.Insert(keys, 0, ""), slices.Insert(rest, 0, make([]string, min(spare-1, len(rest), 1))...)
 	}
+	keys = keys[:min(len(keys), max(most-1, 0))]
 	// The keys stay, and as far as there is room why it is asked: the long text gives way.
 	most = max(most-len(keys), 1)
 	rest = rest[:min(len(rest), max(most-2, 0))]
@@ -264,7 +265,7 @@ func (s *screen) questionKeys(q *Question, width int, more string) (state, inlin
 			continue
 		}
 		if k.Name == s.questions.pressed {
-			state = k.Label + " in a moment (Esc: not; any other key makes it text)"
+			state = "Esc takes it back: " + k.Label + " in a moment (any other key makes it text)"
 		}
 		name := strings.Replace(k.Name, "esc", "Esc", 1)
 		inline += name + " " + k.Label + " · "

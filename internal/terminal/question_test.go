@@ -149,7 +149,7 @@ func TestTheFrameOfAQuestion(t *testing.T) {
 		k.Update(statusMsg{Status: Status{Questions: []Question{push, {ID: "p-2"}}}})
 		shows(30, 5, "$ git push\ny yes · n no")
 		k.Update(tea.KeyPressMsg(tea.Key{Code: 'y', Text: "y"}))
-		shows(80, 24, "╰─ yes in a moment (Esc: not; any other key makes it text) ─")
+		shows(80, 24, "╰─ Esc takes it back: yes in a moment (any other key makes it text) ─")
 		k.press("es")
 		shows(61, 24, "╰─ keys answer when the line below is empty ─")
 	}, push, Question{ID: "p-2"})

@@ -149,7 +149,7 @@ func maxViewHeight(height int) int { return max(1, height*3/5) }
 // StatusRows returns how many status lines a terminal of a height shows beside one row of input.
 func StatusRows(height int) int { return max(0, maxViewHeight(height)-1) }
 
-// Init does nothing: the first frame needs no command.
+// Init asks for the ground of the terminal.
 func (s *screen) Init() tea.Cmd { return tea.RequestBackgroundColor }
 
 // filter sees messages before bubbletea does. A text has to be inserted above the view and taken out of the view in

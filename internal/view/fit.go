@@ -71,7 +71,7 @@ func (l Line) appendCall(to []byte, p Paint, before string, width int) []byte {
 		rows = l.fit(room)
 	}
 	for i, row := range rows {
-		if rest, ok := strings.CutPrefix(row, name); ok && i == 0 { // what it does is bright
+		if rest, ok := strings.CutPrefix(row, name); ok && i == 0 && l.Tone != Bad { // what it does is bright
 			rows[i] = name + p.Counts(rest)
 		} else {
 			rows[i] = p.In(Faint, row)

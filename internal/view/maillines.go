@@ -80,7 +80,9 @@ func withQuestion(e muster.Event) muster.Event {
 	asked, isDropped := e.Text("asked"), muster.RequestStatus(e.Text("status")) == muster.RequestCancelled
 	if e.Kind == journal.RequestDecided && asked != "" && (isDropped || e.Text("text") == "") {
 		e.Fields = maps.Clone(e.Fields)
-		e.Fields["text"] = Because(asked, e.Text("text"))
+		if e.Fields["text"] = asked; isDropped { // why comes first, because the end is cut
+			e.Fields["text"] = Because(e.Text("text"), asked)
+		}
 	}
 	return e
 }

@@ -336,8 +336,8 @@ func someTokens(n float64) string {
 	return tokens(n)
 }
 
-// checkCell says what the check gave: ok 0.7s. What was not verified is in the colour of bad news, and without a time,
-// which would look like that of a proof.
+// checkCell says what the check gave: ok 0.7s. What was not verified by a check that is set is in the colour of bad
+// news, and without a time, which would look like that of a proof.
 func checkCell(l muster.Landed) Cell {
 	c := Cell{Text: text.OneLine(l.Receipt)}
 	switch l.Receipt {
