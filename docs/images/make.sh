@@ -32,9 +32,9 @@ repository() { # opens a terminal in a new repository
 }
 
 repository run && line 'muster run "count the words of big files" --check "go test ./..."'
-still run 'lands .*takes  3 counter.*bash go test.*y yes'
+still run 'lands .*takes  3 counter.*bash go test.*y +yes'
 tm new-window "$shell" && line "muster status" && still status 'NEEDS YOU.*\$ *$'
 line "muster watch" && still watch 'NEEDS YOU.*1\. Read'
 repository talk && line 'muster --check "go test ./..."' && see 'rights.*>' && tm send-keys "count the words of big files" Enter
-still conversation 'asks +plan for.*takes  3 counter.*bash go test.*y yes'
+still conversation 'asks +plan for.*takes  3 counter.*bash go test.*y +yes'
 repository demo "asciinema rec -q -i 1.5 -c \"$shell\" '$at/demo.cast'" && line "muster demo" && see 'see it all:.*\$ *$' && svg demo

@@ -238,7 +238,7 @@ func (p *permits) takeBackLost(ctx context.Context) {
 	err := p.requests.Withdraw(ctx, p.claims.name, "not run, its process had ended", p.isLost)
 	all, errList := p.requests.List(ctx)
 	for _, r := range all {
-		if p.isLost(r) {
+		if p.isLost(r) && hasAnswer(r) {
 			_, errTake := p.requests.Take(ctx, r.ID)
 			err = cmp.Or(err, errTake)
 		}
@@ -262,8 +262,7 @@ func (p *permits) question(ctx context.Context, ask muster.Request) (muster.Requ
 	for _, r := range all {
 		mayWait := r.Status == muster.RequestPending && (r.Deadline == 0 || r.Deadline > now)
 		isSame := isSameCall(r) && strings.TrimPrefix(r.Change, code.ChangedSince) == change
-		isAnswered := r.ResolvedBy == muster.User && r.CallID != "" && r.CreatedAt >= run.StartedAt
-		if isSame && (mayWait || isAnswered) {
+		if isSame && (mayWait || hasAnswer(r) && r.CreatedAt >= run.StartedAt) {
 			return r, nil
 		}
 	}
@@ -277,6 +276,10 @@ func (p *permits) question(ctx context.Context, ask muster.Request) (muster.Requ
 func (p *permits) isLost(r muster.Request) bool {
 	return r.Kind == muster.AskPermission && r.From == p.claims.name && r.CreatedAt <= p.since && r.TakenAt == 0
 }
+
+// hasAnswer reports whether the user has answered a question in a way that its call can still take: an older muster did
+// not note which answers were taken.
+func hasAnswer(r muster.Request) bool { return r.ResolvedBy == muster.User && r.CallID != "" }
 
 // notRun returns the result of a call which the process ended before the answer of the user came. ok is false for other
 // calls. repliedAt is when the model asked for the call: its ID may be that of an earlier one.
