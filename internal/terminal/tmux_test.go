@@ -84,7 +84,8 @@ func TestInATerminal(t *testing.T) {
 	m.Wait(`^\nalice  working  task 2\nbob    idle\n> clear$`)
 
 	m.Keys("C-u", "/stream", "Enter", "typed")
-	s := m.Wait(`streamed\nalice  working  task 2\nbob    idle\n> typed$`)
+	// What is typed while a block grows stays where it is when the block has ended, below blank rows.
+	s := m.Wait(`streamed\n+alice  working  task 2\nbob    idle\n> typed$`)
 	want := "> /stream\n\n" +
 		"The counter holds its state in a file and the lock is taken before each write,\n" +
 		"so that no two of us write at the same moment.\n" +
