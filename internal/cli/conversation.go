@@ -110,7 +110,7 @@ type conversation struct {
 	commands  func() []chat.Command
 	hasTitle  bool // the title of the window tells how the run stands
 	isStopped bool // a run has stopped here, which can go on
-	isNew     bool // neither has, nor does one go on in another process
+	isNew     bool // no run has stopped here, and none goes on in another process
 	hasNoTask bool // what goes on here is a run that stopped with no task open
 	talk      *team.Conversation
 	stop      context.CancelCauseFunc

@@ -27,14 +27,6 @@ func openingLines(ctx context.Context, c *conversation) []string {
 		branch = strings.TrimPrefix(branch, "refs/heads/")
 		where += ", on " + cmp.Or(branch, "no branch")
 	}
-	target := cmp.Or(s.Land, "muster/"+string(c.Name(ctx)))
-	work := "lands on " + target
-	switch {
-	case branch == target && s.Land == "":
-		work = "cannot land on " + target + " while it is checked out: switch to your branch"
-	case branch != "" && branch != target:
-		work += "; " + branch + " changes only with /merge"
-	}
 	model := config.Stored(s.Model) // without what may be secret
 	if choice, _, err := s.Endpoints.Choose(s.Model, c.app.Env); model == "" && err == nil {
 		model = choice.Vendor() + "/" + choice.Name // of the vendor whose key is set
@@ -45,12 +37,24 @@ func openingLines(ctx context.Context, c *conversation) []string {
 		{"muster", where},
 		{"model", model},
 		{"check", cmp.Or(s.CheckText(), unchecked)},
-		{"work", work},
+		{"work", landsOn(s.Land, string(c.Name(ctx)), branch)},
 		{"rights", team.Sandbox(s.Sandbox).Rights()},
 	} {
 		lines = append(lines, fmt.Sprintf("%-7s %s", row[0], text.CutColumns(text.OneLine(row[1]), 160)))
 	}
 	return lines
+}
+
+// landsOn says where work lands, and what becomes of the branch that is checked out, "" for none. land is the setting.
+func landsOn(land, team, branch string) string {
+	switch target := cmp.Or(land, "muster/"+team); {
+	case branch == target && land == "":
+		return "cannot land on " + target + " while it is checked out: switch to your branch"
+	case branch == "" || branch == target:
+		return "lands on " + target
+	default:
+		return "lands on " + target + "; " + branch + " changes only with /merge"
+	}
 }
 
 // belowHome returns a path with "~" in place of the home directory.

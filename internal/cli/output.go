@@ -37,11 +37,15 @@ func (a *App) screen(w io.Writer) view.Screen {
 		if c := a.env("COLORTERM"); isOwn && (c == "truecolor" || c == "24bit") {
 			s.Paint = s.Paint.InFull()
 		}
-		// Some terminals tell it: "15;0" is white on black.
-		_, ground, isKnown := strings.Cut(a.env("COLORFGBG"), ";")
-		s.Paint.OnLight(isKnown && (strings.HasSuffix(ground, "7") || strings.HasSuffix(ground, "15")))
+		s.Paint.OnLight(isLight(a.env("COLORFGBG")))
 	}
 	return s
+}
+
+// isLight reports whether COLORFGBG, which some terminals set, tells of a light ground: "15;0" is white on black.
+func isLight(colours string) bool {
+	ground := colours[strings.LastIndex(colours, ";")+1:]
+	return ground == "7" || ground == "15"
 }
 
 // isPlain reports whether nothing may be redrawn or rung: for screen readers, and for terminals that cannot do it.

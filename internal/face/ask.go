@@ -41,7 +41,7 @@ func Ask(r muster.Request, p view.Paint, now time.Time, width int, subject func(
 	if e := code.ReadUnified(r.Change); len(e.Files) > 0 {
 		if asks = "make this change?"; len(e.Files) == 1 && text.Columns(e.Files[0]) < width/2-15 {
 			asks = "change " + e.Files[0] + "?"
-			if name, isNew := strings.CutSuffix(e.Files[0], " (new)"); isNew {
+			if name, isNew := strings.CutSuffix(e.Files[0], code.NewSuffix); isNew {
 				asks = "create " + name + "?"
 			}
 		}

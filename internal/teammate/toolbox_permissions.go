@@ -213,18 +213,18 @@ func (p *permits) changeOf(ctx context.Context, dir *workdir, c llm.Call) string
 // has read that their calls have not run, and has not repeated them.
 const lostReplies = 3
 
-// noteReply counts the replies whose calls come, and takes back lost questions when it is time.
+// noteReply counts the replies whose calls come, and takes back lost questions when it is time: under the lock, so that
+// no call of the same reply waits for one of them.
 func (p *permits) noteReply(ctx context.Context) {
-	at, isTime := p.repliedAt(), false
+	at := p.repliedAt()
 	p.replies.change(func(r *replies) {
-		if r.n < lostReplies && at != r.last {
-			r.last, r.n = at, r.n+1
-			isTime = r.n == lostReplies
+		if r.n == lostReplies || at == r.last {
+			return
+		}
+		if r.last, r.n = at, r.n+1; r.n == lostReplies {
+			p.takeBackLost(ctx)
 		}
 	})
-	if isTime {
-		p.takeBackLost(ctx)
-	}
 }
 
 // replies are how many the model has given in this process, up to lostReplies, and when the last of them came.

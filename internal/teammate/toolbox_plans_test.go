@@ -211,47 +211,44 @@ func TestAnAnswerIsForTheChangeThatWasShown(t *testing.T) {
 	})
 }
 
-// The user may answer while no process of the team lives: the member gets that answer when it asks the same, once.
-func TestAnAnswerBetweenTwoProcesses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newParts(t, "alice")
-		p.claim()
-		p.allowTouch(0)
-		ctx, stop := context.WithCancelCause(t.Context())
-		done := p.touch(ctx)
-		stop(muster.ErrFenced)
-		<-done
-		time.Sleep(time.Minute)
-		p.decide(p.waiting()[0].ID, muster.User, true, "")
-		for i := range 2 {
-			p.reopen(p.world.Store)
-			p.must(p.claims.find(t.Context()))
-			p.allowTouch(0)
-			done := p.touch(t.Context())
-			synctest.Wait()
-			all := p.waiting()
-			if len(all) != i {
-				t.Fatalf("%+v wait in process %d", all, i+2)
-			}
-			if i > 0 { // the answer was for one call
-				p.decide(all[0].ID, muster.User, false, "not again")
-			}
-			if got := <-done; got.err != nil || got.r.IsError != (i > 0) {
-				t.Errorf("%+v in process %d", got, i+2)
-			}
-		}
-	})
+// interrupted begins a call that is asked about and ends its process meanwhile. It returns the question.
+func (p *life) interrupted() muster.Request {
+	p.Helper()
+	p.claim()
+	p.allowTouch(0)
+	ctx, stop := context.WithCancelCause(p.Context())
+	done := p.touch(ctx)
+	was := p.waiting()[0]
+	stop(muster.ErrFenced)
+	<-done
+	return was
 }
 
-// An answer of between two processes is for one call: of two that run side by side the second is asked about. It counts
-// for nothing in the next run, and where the model has not repeated the call in its next replies.
-func TestAnAnswerIsForOneCall(t *testing.T) {
-	for what, later := range map[string]func(*life){
-		"two calls": func(p *life) {
-			first, second := p.touch(p.Context()), p.touch(p.Context())
+// reopenAsking begins the next process.
+func (p *life) reopenAsking() {
+	p.Helper()
+	time.Sleep(time.Minute)
+	p.reopen(p.world.Store)
+	p.must(p.claims.find(p.Context()))
+	p.allowTouch(0)
+}
+
+// The user may answer while no process of the team lives. That answer is for one call: of two that run side by side the
+// second is asked about. It counts for nothing in the next run, and where the model has not repeated the call in its
+// next replies.
+func TestAnAnswerBetweenTwoProcesses(t *testing.T) {
+	for what, before := range map[string]func(*life){
+		"a call": func(p *life) {
+			if got := <-p.touch(p.Context()); got.err != nil || got.r.IsError {
+				t.Errorf("%+v", got)
+			}
+		},
+		"a call side by side": func(p *life) {
+			done := p.touch(p.Context())
+			p.touch(p.Context())
 			p.decide(p.waiting()[0].ID, muster.User, false, "once is enough")
-			if a, b := <-first, <-second; a.r.IsError == b.r.IsError {
-				t.Errorf("%+v and %+v", a, b)
+			if got := <-done; got.r.IsError {
+				t.Errorf("%+v", got)
 			}
 		},
 		"the next run": func(p *life) { p.run.StartedAt = muster.UnixTime(time.Now()) },
@@ -264,28 +261,17 @@ func TestAnAnswerIsForOneCall(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := newParts(t, "alice")
-			p.claim()
-			p.allowTouch(0)
-			ctx, stop := context.WithCancelCause(t.Context())
-			done := p.touch(ctx)
-			stop(muster.ErrFenced)
-			<-done
-			p.decide(p.waiting()[0].ID, muster.User, true, "")
-			time.Sleep(time.Minute)
-			p.reopen(p.world.Store)
-			p.must(p.claims.find(t.Context()))
-			p.allowTouch(0)
-			if later(p); what == "two calls" {
-				return
-			}
-			done = p.touch(t.Context())
+			p.decide(p.interrupted().ID, muster.User, true, "")
+			p.reopenAsking()
+			before(p)
+			done := p.touch(t.Context())
 			all := p.waiting()
 			if len(all) != 1 {
-				t.Fatalf("%s: %+v wait", what, all)
+				t.Fatalf("after %s %+v wait", what, all)
 			}
 			p.decide(all[0].ID, muster.User, false, "no")
 			if got := <-done; !got.r.IsError {
-				t.Errorf("%s: %+v", what, got)
+				t.Errorf("after %s: %+v", what, got)
 			}
 		})
 	}
@@ -295,18 +281,10 @@ func TestAnAnswerIsForOneCall(t *testing.T) {
 func TestAQuestionThatNobodyWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParts(t, "alice")
-		p.claim()
-		p.allowTouch(0)
-		ctx, stop := context.WithCancelCause(t.Context())
-		done := p.touch(ctx)
-		was := p.waiting()[0]
-		stop(muster.ErrFenced)
-		<-done
+		was := p.interrupted()
 		time.Sleep(time.Hour)
-		p.reopen(p.world.Store)
-		p.must(p.claims.find(t.Context()))
-		p.allowTouch(0)
-		done = p.touch(t.Context())
+		p.reopenAsking()
+		done := p.touch(t.Context())
 		all := p.waiting()
 		if len(all) != 1 || all[0].ID == was.ID || all[0].Deadline < was.Deadline+3000 {
 			t.Fatalf("%+v wait", all)
@@ -322,16 +300,8 @@ func TestAQuestionThatNobodyWaitedFor(t *testing.T) {
 func TestALostQuestionIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParts(t, "alice")
-		p.claim()
-		p.allowTouch(0)
-		ctx, stop := context.WithCancelCause(t.Context())
-		done := p.touch(ctx)
-		stop(muster.ErrFenced)
-		<-done
-		time.Sleep(time.Minute)
-		p.reopen(p.world.Store)
-		p.must(p.claims.find(t.Context()))
-		p.allowTouch(0)
+		p.interrupted()
+		p.reopenAsking()
 		if n := len(p.waiting()); n != 1 {
 			t.Errorf("%d questions wait", n)
 		}

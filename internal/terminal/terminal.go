@@ -61,7 +61,7 @@ type Options struct {
 	HasTitle bool
 	// Accent is the SGR code of the colour of what waits for the user, such as "33".
 	Accent string
-	// OnGround is told whether the terminal has a light ground, where it says so; nil: nobody is.
+	// OnGround is called when the terminal says whether its ground is light; nil: nothing is.
 	OnGround func(isLight bool)
 	// Colour allows colour. Without it, colour sequences in Print and Status are removed.
 	Colour bool

@@ -55,7 +55,7 @@ func (p *Progress) boardRows(now time.Time, most int) []string {
 			p.presence.asking = append(p.presence.asking, n.Request.From)
 		}
 		if !slices.ContainsFunc(p.presence.members, func(m *Activity) bool { return !p.presence.isAsking(m) }) {
-			rows = nil // nobody works on meanwhile
+			rows = nil // all members wait for an answer
 		}
 	}
 	p.needsUser = p.needsUser || len(needs) > 0

@@ -179,10 +179,18 @@ func (d DiffLook) band(k difflines.Kind) *band {
 
 // filled returns a row of a line whose band goes to the end of the columns.
 func (d DiffLook) filled(l difflines.Line, row string, columns int) string {
-	if b := d.band(l.Kind); b != nil {
-		row += d.code(b.line, blanks(columns-ansi.StringWidthWc(row)))
+	if d.band(l.Kind) != nil {
+		row += d.onBand(l, blanks(columns-ansi.StringWidthWc(row)))
 	}
 	return row
+}
+
+// onBand returns a text on the band of a line, if that has one.
+func (d DiffLook) onBand(l difflines.Line, text string) string {
+	if b := d.band(l.Kind); b != nil {
+		return d.code(b.line, text)
+	}
+	return text
 }
 
 func blanks(n int) string { return strings.Repeat(" ", max(n, 0)) }
@@ -244,11 +252,7 @@ func (d DiffLook) Rows(l difflines.Line, columns int) []string {
 			rows[i] = strings.Replace(rows[i], sign, sign+indent, 1)
 		} else {
 			before = blanks(numbers)
-			if n := len(sign) + len(indent); d.band(l.Kind) != nil {
-				rows[i] = d.filled(l, "", n) + rows[i]
-			} else {
-				rows[i] = blanks(n) + rows[i]
-			}
+			rows[i] = d.onBand(l, blanks(len(sign)+len(indent))) + rows[i]
 		}
 		rows[i] = before + d.filled(l, rows[i], columns-numbers)
 	}

@@ -277,7 +277,7 @@ func ReadUnified(diff string) (e Edit) {
 			said := name
 			switch old := strings.TrimPrefix(from, "a/"); {
 			case from == "/dev/null":
-				said += newSuffix
+				said += NewSuffix
 			case file == "/dev/null":
 				name, said = old, old+deletedSuffix
 			case old != name:

@@ -29,7 +29,7 @@ type Edit struct {
 
 // These stand behind the name of a file that an edit makes, deletes or moves.
 const (
-	newSuffix     = " (new)"
+	NewSuffix     = " (new)"
 	deletedSuffix = " (deleted)"
 	movedArrow    = " → "
 )
@@ -95,7 +95,7 @@ func (e *Edit) addPatched(f *patchFile) {
 	path := name
 	switch {
 	case f.isAdd:
-		name += newSuffix
+		name += NewSuffix
 	case f.isGone:
 		name += deletedSuffix
 	case f.to != "" && f.to != f.path:
